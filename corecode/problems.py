@@ -1,0 +1,134 @@
+"""A programming problem, as every dataset reader yields it and every stage reads it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from corecode.errors import UserError
+from sandbox import Comparison, Limits, Program, TestCase
+
+Split = Literal["sft", "rl", "validation", "test"]
+
+
+class Test(BaseModel):
+    """One test; which fields count depends on the problem's ``kind``."""
+
+    __test__ = False
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input: str = ""
+    """Standard input (kind ``stdio``)."""
+    output: str = ""
+    """Expected standard output (kind ``stdio``)."""
+    call: str = ""
+    """Name of the function to call (kind ``call``)."""
+    args: list[object] = Field(default_factory=list)
+    kwargs: dict[str, object] = Field(default_factory=dict)
+    expected: object = None
+    """Expected return value as plain JSON data (kind ``call``)."""
+    code: str = ""
+    """Assert statements (kind ``asserts``)."""
+
+
+class Reference(BaseModel):
+    """A reference solution, with the thought that leads to it where one is known."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    program: str
+    thought: str | None = None
+
+
+class Problem(BaseModel):
+    """A problem with its tests and limits. An empty test list is refused: it could only be 'solved' by mistake."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    statement: str
+    kind: Literal["stdio", "call", "asserts"] = "stdio"
+    tests: list[Test]
+    split: Split = "test"
+    source: str = ""
+    """Name of the dataset it comes from."""
+    entry_point: str | None = None
+    """Function that the tests call, where the statement names it."""
+    checker: str | None = None
+    """Source of a checker program for problems with several right answers."""
+    tolerance: float | None = None
+    exact_whitespace: bool = False
+    setup: str = ""
+    """Code that the tests need beside the program."""
+    time_limit_s: float = 2.0
+    memory_limit_mb: int = 256
+    examples: list[Test] = Field(default_factory=list)
+    """Public examples, which a prompt may show."""
+    references: list[Reference] = Field(default_factory=list)
+    structure: str = ""
+    """What the problem is made of; splits of a procedural family share no structure."""
+    flags: list[str] = Field(default_factory=list)
+    """Reasons to keep it out of rewards, such as ``several_answers``."""
+
+    @model_validator(mode="after")
+    def _has_tests(self) -> Problem:
+        if not self.tests:
+            raise ValueError(f"problem {self.id!r} has no tests")
+        return self
+
+    def program(self, source: str | None) -> Program:
+        """The sandbox's job of judging ``source`` on this problem's tests."""
+        if self.kind == "stdio":
+            tests = tuple(TestCase.stdio(t.input, t.output) for t in self.tests)
+        elif self.kind == "call":
+            tests = tuple(TestCase.call(t.call, t.args, t.expected, t.kwargs) for t in self.tests)  # type: ignore[arg-type]
+        else:
+            tests = tuple(TestCase.asserts(t.code) for t in self.tests)
+        return Program(
+            source,
+            tests,
+            limits=Limits(cpu_s=self.time_limit_s, memory_mb=self.memory_limit_mb),
+            comparison=Comparison(self.tolerance, self.exact_whitespace),
+            checker=self.checker,
+            setup=self.setup,
+        )
+
+
+def write_problems(path: Path, problems: Iterable[Problem]) -> str:
+    """Write one problem a line; return the content digest (sha256 of the file), which is the set's data version."""
+    lines = "".join(json.dumps(p.model_dump(exclude_defaults=True), ensure_ascii=False) + "\n" for p in problems)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_text(lines, encoding="utf-8")
+    partial.replace(path)
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def read_problems(path: Path) -> list[Problem]:
+    """Read a problem file.
+
+    Raises:
+        UserError: naming the file, line and field when it is missing, empty or malformed.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise UserError(f"cannot read the problem file {path}: {error.strerror}") from error
+    problems: list[Problem] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            problems.append(Problem.model_validate_json(line))
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise UserError(f"{path}, line {number}: {where + ': ' if where else ''}{first['msg']}") from error
+    if not problems:
+        raise UserError(f"the problem file {path} holds no problem; give at least one JSON line")
+    return problems
