@@ -1,0 +1,1 @@
+"""Roles of a team: prompts, the Algorithmic Thought, and the way from a completion to a program."""
