@@ -10,6 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from corecode.assemble import assemble
 from corecode.errors import UserError
 from sandbox import Comparison, Limits, Program, TestCase
 
@@ -59,6 +60,8 @@ class Problem(BaseModel):
     """Name of the dataset it comes from."""
     entry_point: str | None = None
     """Function that the tests call, where the statement names it."""
+    continues: bool = False
+    """The statement is the beginning of a program; an answer may continue it with the body of ``entry_point``."""
     checker: str | None = None
     """Source of a checker program for problems with several right answers."""
     tolerance: float | None = None
@@ -79,7 +82,15 @@ class Problem(BaseModel):
     def _has_tests(self) -> Problem:
         if not self.tests:
             raise ValueError(f"problem {self.id!r} has no tests")
+        if self.continues and not self.entry_point:
+            raise ValueError(f"problem {self.id!r} is continued by a body and has to name its entry_point")
         return self
+
+    def whole(self, source: str) -> str:
+        """The complete program that an answer stands for (see :mod:`corecode.assemble`)."""
+        if self.continues and self.entry_point:
+            return assemble(self.statement, self.entry_point, source)
+        return source
 
     def program(self, source: str | None) -> Program:
         """The sandbox's job of judging ``source`` on this problem's tests."""
@@ -90,7 +101,7 @@ class Problem(BaseModel):
         else:
             tests = tuple(TestCase.asserts(t.code) for t in self.tests)
         return Program(
-            source,
+            None if source is None else self.whole(source),
             tests,
             limits=Limits(cpu_s=self.time_limit_s, memory_mb=self.memory_limit_mb),
             comparison=Comparison(self.tolerance, self.exact_whitespace),

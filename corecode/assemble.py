@@ -1,0 +1,72 @@
+"""From an answer to a whole program, where the problem's statement is itself the beginning of one (HumanEval).
+
+A model may answer with the function's body, as a continuation of the statement, or with the whole function. Both are
+right. A whole function may leave out what the statement already shows: imports, constants and helper functions.
+"""
+
+from __future__ import annotations
+
+import ast
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def assemble(statement: str, entry_point: str, source: str) -> str:
+    """The program that is judged.
+
+    - ``source`` defines ``entry_point``: the statement's other definitions and imports, then ``source`` (which may
+      define them again).
+    - ``source`` is a body (indented, or with a ``return`` outside of any function): the statement, then the body,
+      indented where a model left the indentation of its first line, or of all lines, out.
+    - anything else, and what does not parse: as the first case, so that it fails as what it is.
+    """
+    tree = _parse(source)
+    if tree is None or not (_defines(tree, entry_point) or not _returns(tree)):
+        for body in (source, f"    {source}", _indented(source)):
+            whole = f"{statement.rstrip()}\n{body}\n"
+            continued = _parse(whole) if body.startswith((" ", "\t")) else None
+            if continued is not None and not _returns(continued):
+                return whole
+    return _with_preamble(statement, entry_point, source, tree)
+
+
+def _parse(source: str) -> ast.Module | None:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _defines(tree: ast.Module, name: str) -> bool:
+    return any(isinstance(node, _Function) and node.name == name for node in tree.body)
+
+
+def _returns(tree: ast.Module) -> bool:
+    """Whether a ``return`` stands outside of any function: then the source is a body."""
+    pending: list[ast.AST] = list(tree.body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Return):
+            return True
+        if not isinstance(node, _Function | ast.ClassDef | ast.Lambda):
+            pending.extend(ast.iter_child_nodes(node))
+    return False
+
+
+def _indented(source: str) -> str:
+    return "\n".join(f"    {line}" if line.strip() else line for line in source.split("\n"))
+
+
+def _with_preamble(statement: str, entry_point: str, source: str, tree: ast.Module | None) -> str:
+    shown = _parse(statement)
+    if shown is None:
+        return source
+    others = [node for node in shown.body if not (isinstance(node, _Function) and node.name == entry_point)]
+    preamble = "\n".join(text for node in others if (text := ast.get_source_segment(statement, node)))
+    if not preamble:
+        return source
+    # Imports from __future__ have to stay first.
+    futures = [n for n in (tree.body if tree else []) if isinstance(n, ast.ImportFrom) and n.module == "__future__"]
+    cut = max((node.end_lineno or 0 for node in futures), default=0)
+    lines = source.split("\n")
+    return "\n".join([*lines[:cut], preamble, *lines[cut:]])

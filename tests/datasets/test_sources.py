@@ -1,0 +1,155 @@
+"""HumanEval and your own files: what is read, how it is dealt to the splits, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from corecode.config import DatasetConfig
+from corecode.datasets import humaneval, load
+from corecode.errors import UserError
+from corecode.problems import Problem, Reference, Test, write_problems
+
+SMALL = DatasetConfig(name="humaneval", sft=40, rl=60, validation=16, test=60)
+
+
+def test_the_splits_are_disjoint_and_follow_the_seed() -> None:
+    splits = load(SMALL, seed=3)
+    ids = {split: [problem.id for problem in problems] for split, problems in splits.items()}
+    assert {split: len(problems) for split, problems in ids.items()} == {
+        "sft": 40,
+        "rl": 60,
+        "validation": 16,
+        "test": 60,
+    }
+    assert set(ids["sft"]) < set(ids["rl"])
+    assert len({*ids["rl"], *ids["validation"], *ids["test"]}) == 136
+    assert all(problem.split == split for split, problems in splits.items() for problem in problems)
+    assert load(SMALL, seed=3) == splits
+    assert [problem.id for problem in load(SMALL, seed=4)["test"]] != ids["test"]
+
+
+def test_more_problems_than_there_are_is_a_mistake() -> None:
+    with pytest.raises(UserError, match=r"164 problems.* asks for 177 .*lower one"):
+        load(SMALL.model_copy(update={"test": 101}), seed=0)
+
+
+def test_every_problem_keeps_all_that_its_check_says() -> None:
+    problems = {problem.id: problem for problem in humaneval.read()}
+    assert len(problems) == 164
+    first = problems["HumanEval/0"]
+    assert (first.kind, len(first.tests), first.tests[1].call) == ("call", 7, "has_close_elements")
+    assert (first.tests[1].args, first.tests[1].expected) == ([[1.0, 2.0, 3.9, 4.0, 5.0, 2.2], 0.05], False)
+    assert first.statement + "    for idx" in first.references[0].program
+    # Properties and random cases stay asserts; independent asserts become tests of their own.
+    assert [problems[f"HumanEval/{n}"].kind for n in (8, 32, 38, 50)] == ["asserts"] * 4
+    assert len(problems["HumanEval/8"].tests) == 5
+    assert len(problems["HumanEval/32"].tests) == 1
+    assert "assert True" not in "".join(test.code for problem in problems.values() for test in problem.tests)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_references_pass_and_wrong_programs_fail_as_body_and_as_whole_function(whole: bool) -> None:
+    """Runs the benchmark's own references (trusted text) in this process."""
+    for problem in humaneval.read():
+        body = problem.references[0].program[len(problem.statement) :]
+        start = problem.statement.index(f"def {problem.entry_point}(")
+        function = problem.statement[start:] + body
+        assert outcomes(problem, function if whole else body) == {True}, problem.id
+        assert outcomes(problem, f"def {problem.entry_point}(*a):\n    return 'x'" if whole else "    return 'x'") != {
+            True
+        }
+
+
+def outcomes(problem: Problem, answer: str) -> set[bool]:
+    """Which results the tests of an answer have."""
+    results: set[bool] = set()
+    for test in problem.tests:
+        scope: dict[str, object] = {}
+        exec(compile(problem.whole(answer), problem.id, "exec"), scope)
+        try:
+            if problem.kind == "call":
+                assert scope[test.call](*json.loads(json.dumps(test.args))) == test.expected  # type: ignore[operator]
+            else:
+                exec(test.code, scope)
+            results.add(True)
+        except (AssertionError, TypeError):
+            results.add(False)
+    return results
+
+
+def problem(name: str, **fields: object) -> Problem:
+    return Problem.model_validate(
+        {
+            "id": name,
+            "statement": f"Print the number {name}.",
+            "tests": [Test(input="1", output=name)],
+            "references": [Reference(program=f"print('{name}')")],
+            **fields,
+        }
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for split in ("sft", "rl", "validation", "test"):
+        write_problems(tmp_path / f"{split}.jsonl", [problem(f"{split}{i}") for i in range(4)])
+    return tmp_path
+
+
+def own(folder: Path, **sizes: int) -> DatasetConfig:
+    return DatasetConfig(name="file", path=str(folder), **{"sft": 4, "rl": 4, "validation": 4, "test": 4, **sizes})  # type: ignore[arg-type]
+
+
+def test_own_files_are_read_with_derived_thoughts(folder: Path) -> None:
+    splits = load(own(folder), seed=0)
+    assert [p.id for p in splits["sft"]] == ["sft0", "sft1", "sft2", "sft3"]
+    assert {p.split for p in splits["validation"]} == {"validation"}
+    thought = splits["sft"][0].references[0].thought
+    assert thought is not None
+    assert "1. print 'sft0'" in thought
+    assert splits["rl"][0].references[0].thought is None
+    fewer = load(own(folder, test=2), seed=0)["test"]
+    assert len(fewer) == 2
+    assert load(own(folder, test=2), seed=0)["test"] == fewer
+
+
+def test_given_thoughts_are_kept(folder: Path) -> None:
+    given = Reference(program="print(1)", thought="my own words")
+    write_problems(folder / "sft.jsonl", [problem(f"sft{i}", references=[given]) for i in range(4)])
+    assert load(own(folder), seed=0)["sft"][0].references == [given]
+
+
+def test_flagged_problems_get_no_reward(folder: Path) -> None:
+    write_problems(folder / "rl.jsonl", [problem("a"), problem("b", flags=["several_answers"])])
+    assert [p.id for p in load(own(folder, rl=1), seed=0)["rl"]] == ["a"]
+    with pytest.raises(UserError, match=r"holds 1 usable problems \(1 more are flagged\), but dataset.rl asks for 2"):
+        load(own(folder, rl=2), seed=0)
+
+
+def test_mistakes_in_own_files_are_named(folder: Path) -> None:
+    with pytest.raises(UserError, match="is not a folder"):
+        load(own(folder / "nowhere"), seed=0)
+    with pytest.raises(UserError, match=r"test\.jsonl holds 4 usable problems, but dataset.test asks for 5"):
+        load(own(folder, test=5), seed=0)
+    write_problems(folder / "sft.jsonl", [problem(f"sft{i}", references=[]) for i in range(4)])
+    with pytest.raises(UserError, match="'sft0' has no reference program"):
+        load(own(folder), seed=0)
+    write_problems(folder / "sft.jsonl", [problem(f"s{i}", references=[Reference(program="print(")]) for i in range(4)])
+    with pytest.raises(UserError, match="no thought can be derived for problem 's0'"):
+        load(own(folder), seed=0)
+    (folder / "sft.jsonl").unlink()
+    with pytest.raises(UserError, match="cannot read the problem file"):
+        load(own(folder), seed=0)
+
+
+def test_a_test_problem_that_is_trained_on_is_refused(folder: Path) -> None:
+    write_problems(folder / "test.jsonl", [problem("rl2"), *(problem(f"t{i}") for i in range(3))])
+    with pytest.raises(UserError, match="'rl2' of split 'test' is also in split 'rl'"):
+        load(own(folder), seed=0)
+    copied = problem("other", statement="Print  the number\nvalidation1.")
+    write_problems(folder / "test.jsonl", [copied, *(problem(f"t{i}") for i in range(3))])
+    with pytest.raises(UserError, match="'other' of split 'test' is also in split 'validation'"):
+        load(own(folder), seed=0)
