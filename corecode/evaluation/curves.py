@@ -11,7 +11,7 @@ from typing import cast
 from corecode.errors import InfrastructureError
 
 PHASES = ("planner_grpo", "coder_grpo")
-CURVES = ("reward/", "validation/")
+CURVES = ("reward/", "validation/", "thought/", "infrastructure/")
 """Prefixes of the metrics that are read; all of them repeat bit for bit with the same seed and step costs."""
 
 Points = list[tuple[int, float]]

@@ -41,6 +41,7 @@ from corecode.evaluation.statistics import (
     Floats,
     holm_by_name,
     interval_json,
+    paired_difference,
     percentile_interval,
     rounded,
 )
@@ -72,7 +73,7 @@ def build_figures(profile: Profile, samples: Samples, problems: Sequence[Problem
         "temperatures": samples.temperatures,
         "problems": _problem_counts(samples, problems),
         "not_evaluated": [arm for arm in profile.evaluation.arms if arm not in samples.arms],
-        "arms": {arm: _arm(samples, arm, bootstrap, counter) for arm in samples.arms},
+        "arms": {arm: _arm(samples, arm, profile.evaluation.protocol, bootstrap, counter) for arm in samples.arms},
         "collaboration_gain": _comparisons(samples, CG_PAIRS, bootstrap, _gain_json),
         "gains": _with_holm(_comparisons(samples, GAINS, bootstrap, _difference_json)),
         "efficiency": _comparisons(samples, (*CG_PAIRS, *GAINS), bootstrap, _efficiency_json),
@@ -111,17 +112,19 @@ def _problem_counts(samples: Samples, problems: Sequence[Problem]) -> Json:
     }
 
 
-def _arm(samples: Samples, arm: str, bootstrap: Bootstrap, counter: ComplexityCounter) -> Json:
+def _arm(samples: Samples, arm: str, protocol: str, bootstrap: Bootstrap, counter: ComplexityCounter) -> Json:
     known = ARMS.get(arm)
     found = [(t, samples.get(arm, t)) for t in samples.temperatures]
     return {
         "description": known.description if known else arm,
         "roles": list(known.roles) if known else [],
-        "temperatures": {str(t): _arm_figures(one, bootstrap, counter) for t, one in found if one is not None},
+        "temperatures": {
+            str(t): _arm_figures(one, protocol, bootstrap, counter) for t, one in found if one is not None
+        },
     }
 
 
-def _arm_figures(arm: ArmSamples, bootstrap: Bootstrap, counter: ComplexityCounter) -> Json:
+def _arm_figures(arm: ArmSamples, protocol: str, bootstrap: Bootstrap, counter: ComplexityCounter) -> Json:
     scored = list(arm.scored())
     thoughts = [row.thought_valid for row in scored if row.thought_valid is not None]
     return {
@@ -136,7 +139,7 @@ def _arm_figures(arm: ArmSamples, bootstrap: Bootstrap, counter: ComplexityCount
         },
         "outcomes": outcome_counts(scored),
         "pass_ratio_bins": _ratio_bins(scored),
-        "tokens": _tokens(scored),
+        "tokens": _tokens(scored, arm.n, protocol),
         "complexity": _complexity(scored, counter),
         "cost_of_accepted": _costs([row for row in scored if row.accepted]),
     }
@@ -177,11 +180,20 @@ def _ratio_bins(scored: Sequence[SampleRow]) -> list[int]:
     return ratio_bins(np.array([r.passed for r in scored], int), np.array([r.total for r in scored], int))
 
 
-def _tokens(scored: Sequence[SampleRow]) -> Json:
-    """Mean tokens of one attempt (a thought and a program), by role."""
-    roles = sorted({role for row in scored for role in row.tokens})
+def _tokens(scored: Sequence[SampleRow], n: int, protocol: str) -> Json:
+    """Mean tokens by role of one attempt (helpers and program), and of a problem with all its n samples.
+
+    Protocol ``paper`` writes one thought for all programs of a problem, so a helper's tokens count once there.
+    """
+    roles = list(dict.fromkeys(role for row in scored for role in row.tokens))
     by_role = {role: sum(row.tokens.get(role, 0) for row in scored) / len(scored) for role in roles}
-    return {"by_role": {k: rounded(v, 3) for k, v in by_role.items()}, "per_attempt": rounded(sum(by_role.values()), 3)}
+    writer = {"coder", "solver"}
+    times = {role: n if role in writer or protocol == "independent" else 1 for role in roles}
+    return {
+        "by_role": {role: rounded(tokens, 3) for role, tokens in by_role.items()},
+        "per_attempt": rounded(sum(by_role.values()), 3),
+        "per_problem": rounded(sum(tokens * times[role] for role, tokens in by_role.items()), 3),
+    }
 
 
 def _complexity(scored: Sequence[SampleRow], counter: ComplexityCounter) -> Json:
@@ -247,8 +259,6 @@ def _gain_json(paired: PairedArms, bootstrap: Bootstrap) -> Json:
 
 
 def _difference_json(paired: PairedArms, bootstrap: Bootstrap) -> Json:
-    from corecode.evaluation.statistics import paired_difference
-
     result: Json = {
         "problems": paired.problems,
         "excluded": paired.excluded,

@@ -1,0 +1,219 @@
+"""Numbers and findings in words, the same in the HTML page, in the markdown file and in ``summary.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from corecode.arms import ARMS
+from corecode.evaluation.collaboration import CG_PAIRS
+
+Json = dict[str, Any]
+
+LABELS = {
+    "base/alone": "Coder alone, untrained",
+    "base/team": "Planner + Coder, untrained",
+    "sft/alone": "Coder alone, after warm-up",
+    "sft/team": "Planner + Coder, after warm-up",
+    "planner-grpo/team": "Planner + Coder, after Planner GRPO",
+    "coder-grpo-only/alone": "Coder alone, Coder GRPO only",
+    "coder-grpo-only/team": "Planner + Coder, Coder GRPO only",
+    "final/alone": "Coder alone, after both phases",
+    "final/team": "Planner + Coder, after both phases",
+    "single-direct/sft": "One model, code only, after warm-up",
+    "single-direct/final": "One model, code only, whole budget",
+    "single-thought/sft": "One model, thought and code, after warm-up",
+    "single-thought/final": "One model, thought and code, whole budget",
+}
+
+
+def label(arm: str) -> str:
+    """An arm as a reader calls it."""
+    return LABELS.get(arm, arm)
+
+
+def kind(arm: str) -> str:
+    """``team``, ``alone`` (a Coder without its helpers) or ``single`` (one model made to work on its own)."""
+    known = ARMS.get(arm)
+    if known and len(known.roles) > 1:
+        return "team"
+    return "single" if arm.startswith("single") else "alone"
+
+
+def signed(value: float, digits: int = 1) -> str:
+    """``+4.2`` or ``−4.2``, with a real minus sign; a rounded zero has no sign."""
+    text = f"{abs(value):.{digits}f}"
+    if float(text) == 0:
+        return text
+    return f"{'+' if value > 0 else '−'}{text}"
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """A share as ``71.4 %``, which no line break tears apart."""
+    return "–" if value is None else f"{100 * value:.{digits}f}\N{NO-BREAK SPACE}%"
+
+
+def points(value: float | None) -> str:
+    """A difference of shares in percentage points: ``+4.2``."""
+    return "–" if value is None else signed(100 * value)
+
+
+def bounds(interval: Mapping[str, float | None], sign: bool = False) -> str:
+    """An interval of shares in percent: ``[68.0, 74.7]``, with signs for differences; an absent bound is open."""
+
+    def one(value: float | None, open_end: str) -> str:
+        if value is None:
+            return open_end
+        return signed(100 * value) if sign else f"{100 * value:.1f}"
+
+    return f"[{one(interval['low'], '−∞')}, {one(interval['high'], '∞')}]"
+
+
+def p_value(value: float | None) -> str:
+    """A p-value with three digits."""
+    if value is None:
+        return "–"
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def direction(interval: Mapping[str, float | None]) -> str:
+    """``up`` or ``down`` when the interval lies on one side of 0, else ``unclear``."""
+    if interval["low"] is not None and interval["low"] > 0:
+        return "up"
+    if interval["high"] is not None and interval["high"] < 0:
+        return "down"
+    return "unclear"
+
+
+def measure(name: str, protocol: str) -> str:
+    """A measure with what it is a measure of."""
+    if name == "apr":
+        return "APR (macro)"
+    given = " (given one thought)" if protocol == "paper" and name != "pass@1" else ""
+    return name + given
+
+
+def temperature_of_headline(figures: Json) -> str:
+    """The lowest temperature: closest to how the models would be used."""
+    return str(figures["temperatures"][0])
+
+
+def headline_pair(figures: Json, temperature: str) -> tuple[str, Json] | None:
+    """The CG pair of the headline: after the most training among those evaluated."""
+    for name in ("final", *(pair.name for pair in reversed(CG_PAIRS))):
+        found = figures["collaboration_gain"].get(name)
+        if found and temperature in found["temperatures"]:
+            return name, found
+    return None
+
+
+def headline(figures: Json) -> Json:
+    """The finding in plain sentences.
+
+    Returns:
+        ``sentence`` (the finding with its numbers), ``support`` (further sentences), ``temperature``, and ``outage``
+        (a warning that belongs before everything else, or None).
+    """
+    temperature = temperature_of_headline(figures)
+    found = headline_pair(figures, temperature)
+    support: list[str] = []
+    if found is None:
+        sentence = "No Collaboration Gain can be stated: no team and its Coder alone were both evaluated."
+    else:
+        sentence, support = _finding(*found, temperature)
+    support += _training(figures, temperature) + _singles(figures, temperature)
+    return {"sentence": sentence, "support": support, "temperature": temperature, "outage": outage(figures)}
+
+
+def _finding(name: str, found: Json, temperature: str) -> tuple[str, list[str]]:
+    at = found["temperatures"][temperature]
+    one, gain = at["pass@1"], at["pass@1"]["cg_abs"]
+    sentence = (
+        f"With its Planner, the Coder solves {percent(one['team'])} of {at['problems']} unseen problems at the first"
+        f" try. Alone, the same Coder solves {percent(one['alone'])}."
+    )
+    verdict = {
+        "up": "Working together pays for this Coder",
+        "down": "The Planner hurts this Coder",
+        "unclear": "Chance alone could explain this difference",
+    }[direction(gain)]
+    relative = one["cg"]
+    ratio = (
+        "undefined in relative terms, since the Coder alone solves nothing"
+        if relative is None
+        else f"{signed(100 * relative['value'], 0)}\N{NO-BREAK SPACE}% relative to the Coder alone"
+    )
+    text = f"{verdict}: Collaboration Gain {points(gain['value'])} points, 95 % interval {bounds(gain, True)}, {ratio}."
+    if name != "final":
+        text += f" (Measured {found['meaning']}.)"
+    return sentence, [text]
+
+
+def _training(figures: Json, temperature: str) -> list[str]:
+    total = _gain(figures, "total", temperature)
+    if total is None:
+        return []
+    text = (
+        f"Reinforcement learning moved the team from {percent(total['baseline'])} to {percent(total['system'])}"
+        f" ({points(total['value'])} points {bounds(total, True)})"
+    )
+    phases = [
+        f"{title} {points(one['value'])} {bounds(one, True)}"
+        for title, one in (
+            ("Planner GRPO", _gain(figures, "planner_phase", temperature)),
+            ("Coder GRPO", _gain(figures, "coder_phase", temperature)),
+        )
+        if one is not None
+    ]
+    return [text + (": " + ", ".join(phases) if phases else "") + "."]
+
+
+def _singles(figures: Json, temperature: str) -> list[str]:
+    sentences: list[str] = []
+    for name, who in (
+        ("over_single_direct", "one model that writes code directly"),
+        ("over_single_thought", "one model that writes thought and code itself"),
+    ):
+        gain = _gain(figures, name, temperature)
+        if gain is None:
+            continue
+        word = {"up": "beats", "down": "loses to", "unclear": "is not clearly different from"}[direction(gain)]
+        sentences.append(
+            f"With the same budget, the team {word} {who} ({percent(gain['baseline'])}): {points(gain['value'])} points"
+            f" {bounds(gain, True)}."
+        )
+    return sentences
+
+
+def _gain(figures: Json, name: str, temperature: str) -> Json | None:
+    gain = figures["gains"].get(name)
+    if not gain or temperature not in gain["temperatures"]:
+        return None
+    return gain["temperatures"][temperature]["pass@1"]
+
+
+def outage(figures: Json) -> str | None:
+    """The warning that results are missing because infrastructure failed; None when nothing is missing."""
+    cells = [(arm, t, at) for arm, one in figures["arms"].items() for t, at in one["temperatures"].items()]
+    missing = sum(at["missing"]["samples"] for _, _, at in cells)
+    absent = figures["not_evaluated"]
+    if not missing and not absent:
+        return None
+    parts: list[str] = []
+    if missing:
+        everything = missing + sum(at["samples"] for _, _, at in cells)
+        reasons: dict[str, int] = {}
+        for _, _, at in cells:
+            for reason, count in at["missing"]["reasons"].items():
+                reasons[reason] = reasons.get(reason, 0) + count
+        why = ", ".join(f"{r}: {c}" for r, c in sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:4])
+        arms = sum(1 for _, _, at in cells if at["missing"]["samples"])
+        parts.append(
+            f"{missing:,} of {everything:,} samples ({100 * missing / everything:.1f} %) have no result, because"
+            f" infrastructure failed ({why}). They count neither as solved nor as failed. {arms} of {len(cells)} rows"
+            " of the table below are affected; their problems with a missing sample are left out, on both sides of"
+            " every comparison."
+        )
+    if absent:
+        parts.append(f"Not evaluated at all: {', '.join(absent)}.")
+    return " ".join(parts)
