@@ -111,7 +111,7 @@ def pass_ratios(figures: Json, temperature: str) -> Json | None:
     for place, name in enumerate(RATIO_BINS):
         shares = [100 * at["pass_ratio_bins"][place] / max(1, at["samples"]) for _, at in bars]
         data.append(_stacked(name, bars, shares, SEQUENCE[place]))
-    return _figure(data, _stacked_layout(len(bars)))
+    return _figure(data, _stacked_layout(bars))
 
 
 def failure_kinds(figures: Json, temperature: str) -> Json | None:
@@ -132,7 +132,7 @@ def failure_kinds(figures: Json, temperature: str) -> Json | None:
         counts = [sum(at["outcomes"].get(name, 0) for name in names) for _, at in bars]
         shares = [100 * count / max(1, at["samples"]) for count, (_, at) in zip(counts, bars, strict=True)]
         data.append(_stacked(title, bars, shares, colour))
-    return _figure(data, _stacked_layout(len(bars)))
+    return _figure(data, _stacked_layout(bars))
 
 
 def effect_table(effect: PlanningEffect) -> Json:
@@ -176,29 +176,39 @@ def _arms_at(figures: Json, temperature: str) -> list[tuple[str, Json]]:
     return [(arm, at) for arm, at in reversed(found) if at["samples"]]
 
 
-def _two_lines(arm: str) -> str:
-    return LABELS.get(arm, arm).replace(", ", "<br>", 1)
-
-
 def _stacked(name: str, bars: Sequence[tuple[str, Json]], shares: Sequence[float], colour: str) -> Json:
     return {
         "type": "bar",
         "orientation": "h",
         "name": name,
         "x": [round(share, 3) for share in shares],
-        "y": [_two_lines(arm) for arm, _ in bars],
+        "y": list(range(len(bars))),
         "marker": {"color": colour, "line": {"color": "$paper", "width": 1}},
         "hovertemplate": f"{name}: %{{x:.1f}} %<extra></extra>",
     }
 
 
-def _stacked_layout(bars: int) -> Json:
+def _stacked_layout(bars: Sequence[tuple[str, Json]]) -> Json:
+    """Names stand above their bars, where a narrow screen has room for them."""
+    names = [
+        {
+            "x": 0,
+            "xanchor": "left",
+            "y": place,
+            "yshift": 19,
+            "showarrow": False,
+            "text": LABELS.get(arm, arm),
+        }
+        for place, (arm, _) in enumerate(bars)
+    ]
     return {
         "barmode": "stack",
-        "bargap": 0.35,
+        "bargap": 0.6,
         "xaxis": {"title": {"text": "share of all samples, %"}, "range": [0, 100]},
-        "yaxis": {"automargin": True, "showgrid": False},
-        "height": 170 + 52 * bars,
+        "yaxis": {"showticklabels": False, "showgrid": False, "zeroline": False, "range": [-0.5, len(bars) - 0.35]},
+        "annotations": names,
+        "margin": {"l": 8, "r": 14, "t": 10, "b": 100},
+        "height": 120 + 54 * len(bars),
     }
 
 
@@ -251,7 +261,7 @@ def _line(
 def _figure(data: list[Json], layout: Json, phases: Sequence[Phase] = ()) -> Json:
     """Add what all charts share, and where one phase ends and the next begins."""
     shapes: list[Json] = list(layout.get("shapes", []))
-    notes: list[Json] = []
+    notes: list[Json] = list(layout.get("annotations", []))
     offset = 0
     for place, phase in enumerate(phases):
         if place:

@@ -27,7 +27,7 @@ Json = dict[str, Any]
 
 GROUPS = (
     ("Before training", ("base/alone", "base/team")),
-    ("After the supervised warm-up", ("sft/alone", "sft/team", "single-direct/sft", "single-thought/sft")),
+    ("After the supervised warm‑up", ("sft/alone", "sft/team", "single-direct/sft", "single-thought/sft")),
     ("After Planner GRPO", ("sft/alone", "planner-grpo/team")),
     ("Coder GRPO only", ("coder-grpo-only/alone", "coder-grpo-only/team")),
     ("After both phases", ("final/alone", "final/team")),

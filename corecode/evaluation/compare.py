@@ -1,0 +1,186 @@
+"""Compare runs with each other: one arm of two runs, problem by problem, or the gains of several seeds together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from pydantic import ValidationError
+
+from corecode.config import Profile
+from corecode.errors import UserError
+from corecode.evaluation.collaboration import CG_PAIRS, GAINS, Comparison, PairedArms, pair, single_sample_p_value
+from corecode.evaluation.rows import ArmSamples, Samples, load_samples
+from corecode.evaluation.statistics import Bootstrap, Difference, Floats, Pooled, paired_difference, pool_seeds
+from corecode.problems import Problem, read_problems
+
+
+@dataclass(frozen=True)
+class MeasureChange:
+    """One measure of both sides, and second minus first."""
+
+    first: float
+    second: float
+    difference: Difference
+
+
+@dataclass(frozen=True)
+class ChangedProblem:
+    """A problem whose share of right samples differs."""
+
+    problem_id: str
+    first: float
+    second: float
+
+
+@dataclass(frozen=True)
+class RunComparison:
+    """Second run minus first run, over the problems that both evaluated in full."""
+
+    problems: int
+    not_shared: int
+    """Problems that only one of the runs has, or that have the same id and another content."""
+    excluded: int
+    """Shared problems left out of both sides, because a sample of one side is missing."""
+    measures: dict[str, MeasureChange]
+    """By name: pass@1, pass@k and apr."""
+    mcnemar_p: float | None
+    """Exact p-value of "solved", where both have one sample a problem."""
+    changed: tuple[ChangedProblem, ...]
+    """Largest change first."""
+
+
+@dataclass(frozen=True)
+class PooledFigure:
+    """A gain, or a Collaboration Gain, over several seeds."""
+
+    comparison: Comparison
+    temperature: float
+    measure: str
+    kind: str
+    """``difference`` (a gain, or CG_abs) or ``cg`` (relative)."""
+    pooled: Pooled
+
+
+def compare(
+    run_a: Path,
+    run_b: Path,
+    arm: str,
+    temperature: float,
+    arm_b: str | None = None,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> RunComparison:
+    """Compare an arm of one run with the same arm (or with ``arm_b``) of another.
+
+    Raises:
+        UserError: when a run was not evaluated with that arm and temperature, or no problem can be compared.
+    """
+    first, problems_a = _load(run_a)
+    second, problems_b = _load(run_b)
+    samples_a = _arm(first, run_a, arm, temperature)
+    samples_b = _arm(second, run_b, arm_b or arm, temperature)
+    every = set(samples_a.problem_ids) | set(samples_b.problem_ids)
+    shared = sorted(
+        problem
+        for problem in set(samples_a.problem_ids) & set(samples_b.problem_ids)
+        if problems_a.get(problem) == problems_b.get(problem)
+    )
+    if not shared:
+        raise UserError(
+            f"{run_a} and {run_b} share no problem, so nothing is paired; compare runs with the same problems, or pool"
+            " runs with different seeds"
+        )
+    samples_a, samples_b = samples_a.restricted(shared), samples_b.restricted(shared)
+    paired = PairedArms(samples_b, samples_a, samples_a.complete_P & samples_b.complete_P)
+    if not paired.problems:
+        raise UserError(f"every shared problem of {run_a} and {run_b} lacks a result on one side; evaluate them again")
+    bootstrap = Bootstrap(resamples, seed)
+    values = paired.measures()
+    return RunComparison(
+        problems=paired.problems,
+        not_shared=len(every) - len(shared),
+        excluded=paired.excluded,
+        measures={
+            name: MeasureChange(float(b_P.mean()), float(a_P.mean()), paired_difference(a_P, b_P, bootstrap))
+            for name, (a_P, b_P) in values.items()
+        },
+        mcnemar_p=single_sample_p_value(paired),
+        changed=_changed(shared, paired, values["pass@1"]),
+    )
+
+
+def pool(runs: Sequence[Path], resamples: int = 10_000, seed: int = 0) -> list[PooledFigure]:
+    """Pool the gains and Collaboration Gains of runs that differ in their seed.
+
+    Only comparisons and temperatures that every run has are pooled.
+
+    Raises:
+        UserError: when a run was not evaluated, or the runs asked for different numbers of samples.
+    """
+    loaded = [_load(run)[0] for run in runs]
+    if len({samples.n for samples in loaded}) > 1:
+        raise UserError("the runs have different numbers of samples a problem (evaluation.samples); pool equal ones")
+    bootstrap = Bootstrap(resamples, seed)
+    temperatures = sorted(set.intersection(*(set(samples.temperatures) for samples in loaded)))
+    figures: list[PooledFigure] = []
+    for comparison in (*CG_PAIRS, *GAINS):
+        for temperature in temperatures:
+            pairs = [pair(samples, comparison, temperature) for samples in loaded]
+            if any(one is None for one in pairs):
+                continue
+            values = [one.measures() for one in pairs if one is not None]
+            for measure in values[0]:
+                stacked = [np.stack(one[measure], axis=1) for one in values]
+                figures += _pooled(comparison, temperature, measure, stacked, bootstrap)
+    return figures
+
+
+def _pooled(
+    comparison: Comparison, temperature: float, measure: str, stacked: Sequence[Floats], bootstrap: Bootstrap
+) -> list[PooledFigure]:
+    def difference(means: Floats) -> Floats:
+        return means[:, 0] - means[:, 1]
+
+    def relative(means: Floats) -> Floats:
+        alone = means[:, 1]
+        return np.where(alone == 0, np.inf, (means[:, 0] - alone) / np.where(alone == 0, 1.0, alone))
+
+    found = [
+        PooledFigure(comparison, temperature, measure, "difference", pool_seeds(stacked, bootstrap, difference)),
+    ]
+    if comparison in CG_PAIRS and all(values[:, 1].any() for values in stacked):
+        found.append(PooledFigure(comparison, temperature, measure, "cg", pool_seeds(stacked, bootstrap, relative)))
+    return found
+
+
+def _changed(shared: Sequence[str], paired: PairedArms, rates: tuple[Floats, Floats]) -> tuple[ChangedProblem, ...]:
+    ids = [problem for problem, both in zip(shared, paired.both_P, strict=True) if both]
+    changes = [
+        ChangedProblem(problem, float(first), float(second))
+        for problem, second, first in zip(ids, *rates, strict=True)
+        if first != second
+    ]
+    return tuple(sorted(changes, key=lambda one: (-abs(one.second - one.first), one.problem_id)))
+
+
+def _load(run: Path) -> tuple[Samples, dict[str, Problem]]:
+    path = run / "profile.json"
+    try:
+        profile = Profile.model_validate_json(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{run} is not a run folder: cannot read {path.name} ({error.strerror})") from error
+    except ValidationError as error:
+        raise UserError(f"{path} is not a profile of this version: {error.errors()[0]['msg']}") from error
+    problems = {problem.id: problem for problem in read_problems(run / "problems" / "test.jsonl")}
+    return load_samples(run, profile.evaluation.samples), problems
+
+
+def _arm(samples: Samples, run: Path, arm: str, temperature: float) -> ArmSamples:
+    found = samples.get(arm, temperature)
+    if found is None:
+        known = ", ".join(f"{name} at {one}" for name, one in samples.by_arm)
+        raise UserError(f"{run} has no results of arm {arm!r} at temperature {temperature}; it has {known}")
+    return found
