@@ -204,6 +204,9 @@ class ExecutionConfig(Section):
     """Torch threads a process: fixed, since the order of sums depends on it."""
     parallel: int = Field(default=2, ge=1)
     """Independent jobs at a time (the two warm-ups, the arms of the evaluation)."""
+    micro_batch: int | None = Field(default=None, ge=1)
+    """Largest number of sequences in one forward and backward pass of a rank; the rest of a step is accumulated. None:
+    the whole step at once."""
     generation_batch: int = Field(default=256, ge=1)
     """Sequences that are sampled together."""
     vllm: bool = False

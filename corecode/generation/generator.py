@@ -1,0 +1,45 @@
+"""What a generator is: chats in, completions out, in the order of the inputs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from corecode.config import SamplingConfig
+
+Chat = Sequence[dict[str, str]]
+"""Messages of one conversation, each with ``role`` and ``content``."""
+
+
+@dataclass(frozen=True)
+class Completion:
+    """One sampled answer."""
+
+    text: str
+    """Decoded tokens without special ones."""
+    token_ids: tuple[int, ...]
+    """Sampled tokens, the end token included when there is one; empty where a server does not tell."""
+    tokens: int
+    """How many tokens were sampled."""
+    truncated: bool
+    """True when ``max_tokens`` was reached before an end token."""
+
+
+class Generator(Protocol):
+    """Samples completions of chats.
+
+    Raises:
+        InfrastructureError: when the backend does not answer; an outage is never turned into text.
+    """
+
+    def generate(self, chats: Sequence[Chat], n: int, sampling: SamplingConfig, seed: int) -> list[list[Completion]]:
+        """Sample ``n`` completions of each chat; results in input order. The same seed gives the same answer."""
+        ...
+
+
+def derive_seed(*parts: object) -> int:
+    """A 63-bit seed from any printable parts, the same on every machine: ``derive_seed(seed, "planner", step)``."""
+    digest = hashlib.sha256("\x1f".join(str(part) for part in parts).encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1

@@ -1,0 +1,318 @@
+"""One GRPO for every role of a team, on TRL's trainer.
+
+``train`` is called once for *Planner GRPO* and once for *Coder GRPO*; only the role's name differs. The trainer's own
+parts (advantages, clipped ratio, KL, optimizer, ranks) are TRL's. Three hooks are ours: prompts are completed by the
+frozen roles when a batch is about to be sampled, sampling goes through the project's generator, and a sample without a
+verdict is masked out of the loss as TRL masks it out of the advantages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator as Yields
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from torch.optim.lr_scheduler import LambdaLR
+from transformers import PrinterCallback, TrainerCallback
+from trl.models.utils import unwrap_model_for_generation
+from trl.trainer.grpo_config import GRPOConfig as TRLConfig
+from trl.trainer.grpo_trainer import GRPOTrainer
+
+from corecode.config import ExecutionConfig, GRPOConfig, SamplingConfig
+from corecode.errors import UserError
+from corecode.generation.generator import Chat, Completion, Generator, derive_seed
+from corecode.generation.transformers import TransformersGenerator
+from corecode.problems import Problem
+from corecode.teams import Rollout
+from corecode.training.optimizers import linear
+from corecode.training.records import Journal
+from corecode.training.scene import Scene
+from corecode.training.validation import Tally, Validator, curves
+
+LOGGED = {
+    "loss": "policy/loss",
+    "grad_norm": "policy/grad_norm",
+    "learning_rate": "policy/learning_rate",
+    "entropy": "policy/entropy",
+    "kl": "policy/kl",
+    "clip_ratio/low_mean": "policy/clip_low",
+    "clip_ratio/high_mean": "policy/clip_high",
+    "cispo_clip_ratio": "policy/clip_high",
+    "sampling/sampling_logp_difference/mean": "sampling/logp_difference",
+    "sampling/importance_sampling_ratio/mean": "sampling/ratio",
+    "reward_std": "reward/std",
+}
+"""TRL's name of each logged metric, and ours. Metrics of the scene keep their names."""
+
+
+class RoleTrainer(GRPOTrainer):
+    """TRL's trainer around a :class:`Scene`."""
+
+    def __init__(self, scene: Scene, problems: Sequence[Problem], generation_batch: int, **kwargs: Any) -> None:
+        self.scene = scene
+        self.problems = list(problems)
+        self.generation_batch = generation_batch
+        self.starts: list[Rollout] = []
+        """The rollout that each sample of the current batch continues."""
+        self.unscored: list[bool] = []
+        """Whether each sample of the current batch got no reward."""
+        self.shown: list[dict[str, Any]] = []
+        """Samples of the latest batch."""
+        self.warmup = int(kwargs["args"].warmup_steps)
+        prompts = [Rollout(problem).prompt(scene.role) for problem in self.problems]
+        dataset = Dataset.from_dict({"prompt": prompts, "index": list(range(len(prompts)))})
+        super().__init__(train_dataset=dataset, reward_funcs=[self.reward], **kwargs)
+
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> LambdaLR:
+        """Linear warm-up, then a line down to a tenth of the peak."""
+        chosen: Any = optimizer or self.optimizer
+        scheduler = LambdaLR(chosen, lambda step: linear(step, num_training_steps, self.warmup))
+        self.lr_scheduler = scheduler
+        return scheduler
+
+    def policy(self) -> PolicyGenerator:
+        """Samples the policy as it is at the time of the call."""
+        return PolicyGenerator(self)
+
+    @contextmanager
+    def sampler(self) -> Yields[TransformersGenerator]:
+        """The policy's weights on this rank, gathered where they are sharded."""
+        wrapped: Any = self.model_wrapped
+        arguments: Any = self.args
+        with unwrap_model_for_generation(
+            wrapped,
+            self.accelerator,
+            gather_deepspeed3_params=arguments.ds3_gather_for_generation,
+            gradient_checkpointing_kwargs=arguments.gradient_checkpointing_kwargs,
+        ) as model:
+            yield TransformersGenerator(model, self.processing_class, self.generation_batch)
+
+    def _step_seed(self, *parts: object) -> int:
+        return derive_seed(self.args.seed, self.accelerator.process_index, *parts)
+
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        size = self.scene.config.group_size
+        groups = [self.problems[example["index"]] for example in inputs[::size]]
+        opened = self.scene.open(groups, self._step)
+        self.starts = [start for start in opened for _ in range(size)]
+        prompted = [
+            {**example, "prompt": start.prompt(self.scene.role)}
+            for example, start in zip(inputs, self.starts, strict=True)
+        ]
+        batch = super()._generate_and_score_completions(prompted)
+        return self._mask_unscored(batch)
+
+    def _mask_unscored(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """Take samples without a reward out of the loss and of its normaliser (TRL only zeroes their advantage)."""
+        mask: torch.Tensor = batch["completion_mask"]
+        mask = mask * ~torch.tensor(self.unscored, device=mask.device)[:, None]
+        kept: Any = self.accelerator.gather(mask.sum())
+        return {**batch, "completion_mask": mask, "num_items_in_batch": kept.sum()}
+
+    def _generate_single_turn(
+        self,
+        prompt_ids: list[list[int]],
+        images: Any,
+        multimodal_fields: Any,
+        num_generations: int,
+        has_tool_images: bool = False,
+    ) -> tuple[list[list[int]], list[list[float]] | None]:
+        if self.use_vllm:
+            return super()._generate_single_turn(
+                prompt_ids, images, multimodal_fields, num_generations, has_tool_images
+            )
+        sampling = self.scene.config.sampling
+        with self.scene.timed("sampling"), self.sampler() as generator:
+            groups = generator.sample(prompt_ids, 1, sampling, self._step_seed("sample", self._step))
+        return [group[0] for group in groups], None
+
+    def reward(
+        self,
+        completions: list[list[dict[str, str]]],
+        completion_ids: list[list[int]],
+        log_metric: Any,
+        **_columns: Any,
+    ) -> list[float | None]:
+        """TRL's reward function: one reward for each sample, None without a verdict."""
+        ends = set(self.eos_token_ids)
+        answers = [
+            Completion(message[0]["content"], tuple(ids), len(ids), ids[-1] not in ends)
+            for message, ids in zip(completions, completion_ids, strict=True)
+        ]
+        scores = self.scene.score(self.starts, answers, self._step)
+        for name, value in scores.metrics.items():
+            log_metric(name, value)
+        self.unscored = [reward is None for reward in scores.rewards]
+        self.shown = scores.samples
+        return scores.rewards
+
+
+class PolicyGenerator:
+    """A generator over the policy under training."""
+
+    def __init__(self, trainer: RoleTrainer) -> None:
+        self._trainer = trainer
+
+    def generate(self, chats: Sequence[Chat], n: int, sampling: SamplingConfig, seed: int) -> list[list[Completion]]:
+        with self._trainer.sampler() as generator:
+            return generator.generate(chats, n, sampling, seed)
+
+
+class Recorder(TrainerCallback):
+    """Writes metrics at every step, and validation points and samples at every ``validate_every``-th."""
+
+    def __init__(self, trainer: RoleTrainer, journal: Journal, validator: Validator | None) -> None:
+        self.trainer = trainer
+        self.journal = journal
+        self.validator = validator
+        self.every = trainer.scene.config.validate_every
+        self.steps = trainer.scene.config.steps
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_kwargs: Any) -> None:
+        self._validate(0)
+
+    def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        logs: Mapping[str, Any] = kwargs["logs"]
+        if "loss" not in logs:
+            return  # the summary at the end of training
+        step = state.global_step
+        known = {name for name in logs if "/" in name and name.split("/")[0] in SCENE_METRICS}
+        values = {
+            LOGGED.get(name, name): float(logs[name])
+            for name in known | (set(LOGGED) & set(logs))
+            if logs[name] is not None
+        }
+        seconds = {**self.trainer.scene.seconds, "step": float(logs["step_time"])}
+        self.trainer.scene.seconds.clear()
+        self.journal.metrics(step, self.steps, values, seconds)
+        if step in (1, self.steps) or (self.every and step % self.every == 0):
+            self.journal.samples(self.trainer.shown)
+        if step == self.steps or (self.every and step % self.every == 0):
+            self._validate(step)
+
+    def _validate(self, step: int) -> None:
+        if self.validator is None:
+            return
+        tally = _sum_over_ranks(self.validator.measure())
+        self.journal.metrics(step, self.steps, curves(tally))
+
+
+SCENE_METRICS = {"infrastructure", "group", "completion", "program", "reward", "thought"}
+"""First parts of the names that the scene logs."""
+
+
+def _sum_over_ranks(tally: Tally) -> Tally:
+    from accelerate.utils import gather_object
+
+    total: Tally = {}
+    for part in gather_object([tally]):
+        for name, (value, count) in part.items():
+            before = total.get(name, (0.0, 0))
+            total[name] = (before[0] + value, before[1] + count)
+    return total
+
+
+def trainer_arguments(
+    config: GRPOConfig, execution: ExecutionConfig, folder: Path, seed: int, deepspeed: str | None
+) -> TRLConfig:
+    """TRL's arguments: one optimizer step is ``prompts_per_step`` groups, over all ranks.
+
+    Raises:
+        UserError: when the groups do not divide among the ranks.
+    """
+    if config.prompts_per_step % execution.ranks:
+        raise UserError(
+            f"prompts_per_step {config.prompts_per_step} does not divide among {execution.ranks} ranks;"
+            " choose a multiple, so that every group stays on one rank"
+        )
+    samples = config.prompts_per_step * config.group_size // execution.ranks
+    micro = samples
+    if execution.micro_batch is not None:
+        micro = max(size for size in range(1, min(execution.micro_batch, samples) + 1) if samples % size == 0)
+    on_cpu = execution.device == "cpu"
+    return TRLConfig(
+        output_dir=str(folder / "trainer"),
+        per_device_train_batch_size=micro,
+        gradient_accumulation_steps=samples // micro,
+        num_generations=config.group_size,
+        max_completion_length=config.sampling.max_tokens,
+        temperature=config.sampling.temperature,
+        top_p=config.sampling.top_p,
+        max_steps=config.steps,
+        learning_rate=config.learning_rate,
+        warmup_steps=config.warmup_steps,
+        beta=config.beta,
+        epsilon=config.clip_low,
+        epsilon_high=config.clip_high,
+        loss_type=config.loss,
+        adam_beta2=config.adam_beta2,
+        weight_decay=config.weight_decay,
+        max_grad_norm=config.max_grad_norm,
+        seed=seed % 2**32,
+        bf16=False,
+        use_cpu=on_cpu,
+        gradient_checkpointing=not on_cpu,
+        dataloader_pin_memory=not on_cpu,
+        use_vllm=execution.vllm,
+        vllm_mode="colocate",
+        deepspeed=deepspeed,
+        logging_steps=1,
+        logging_nan_inf_filter=False,
+        save_strategy="no",
+        report_to=[],
+        disable_tqdm=True,
+    )
+
+
+def train(
+    scene: Scene,
+    policy: Any,
+    tokenizer: Any,
+    problems: Sequence[Problem],
+    validation: Sequence[Problem],
+    partners: Mapping[str, Generator],
+    execution: ExecutionConfig,
+    journal: Journal,
+    folder: Path,
+    seed: int,
+    deepspeed: str | None = None,
+) -> RoleTrainer:
+    """Train the scene's role and return the trainer, whose model is the trained policy.
+
+    Args:
+        policy: the model to train, in place.
+        partners: generators of the frozen roles, by name.
+        validation: problems of the validation curves; none are drawn when empty or ``validate_every`` is 0.
+        folder: the job's folder.
+
+    Raises:
+        InfrastructureError: when too many samples have no verdict.
+        UserError: for fewer problems than a step needs.
+    """
+    config = scene.config
+    usable = [problem for problem in problems if not problem.flags]
+    if len(usable) < config.prompts_per_step:
+        raise UserError(
+            f"{len(usable)} problems are left for rewards, but a step takes prompts_per_step {config.prompts_per_step}"
+        )
+    trainer = RoleTrainer(
+        scene,
+        usable,
+        execution.generation_batch,
+        model=policy,
+        processing_class=tokenizer,
+        args=trainer_arguments(config, execution, folder, seed, deepspeed),
+    )
+    rank, ranks = trainer.accelerator.process_index, trainer.accelerator.num_processes
+    validator = None
+    if validation and config.validate_every:
+        generators = {**partners, scene.role.name: trainer.policy()}
+        validator = Validator(scene.team, scene.role.name, generators, config, validation[rank::ranks], scene.executor)
+    trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(Recorder(trainer, journal, validator))
+    trainer.train()
+    return trainer

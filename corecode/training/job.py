@@ -1,0 +1,207 @@
+"""The job program: ``python -m corecode.training.job JOB.json``. One job, from its file to its folder.
+
+Exit code 0: ``result.json`` is there. 2: a user's mistake, one sentence on standard error. 1: anything else.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+from corecode.errors import InfrastructureError, UserError
+from corecode.training.records import MODEL, RESULT, Journal, write_json
+from corecode.training.spec import JobSpec, read_spec
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the job file given as the only argument."""
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        if len(given) != 1:
+            raise UserError("give exactly one argument: the job file")
+        run_job(Path(given[0]))
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except InfrastructureError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def run_job(path: Path) -> None:
+    """Run one job; returns when its result is written.
+
+    Raises:
+        UserError, InfrastructureError: see :mod:`corecode.errors`.
+    """
+    spec, digest = read_spec(path)
+    _prepare(spec)
+    metrics = {"sft": _sft, "grpo": _grpo, "evaluate": _evaluate}[spec.kind](spec)
+    if _is_main_process():
+        write_json(spec.folder / RESULT, {"spec": digest, "kind": spec.kind, "metrics": metrics})
+
+
+def _prepare(spec: JobSpec) -> None:
+    """Fix what the order of sums and of draws depends on; keep known noise of libraries out of the log."""
+    for library in ("transformers", "trl", "torch"):
+        warnings.filterwarnings("ignore", category=FutureWarning, module=library)
+    import torch
+    import transformers
+
+    torch.set_num_threads(spec.profile.execution.threads)
+    transformers.set_seed(spec.seed % 2**32)
+    transformers.utils.logging.disable_progress_bar()
+
+
+def _is_main_process() -> bool:
+    import torch.distributed as dist
+
+    return not dist.is_initialized() or dist.get_rank() == 0
+
+
+def _sft(spec: JobSpec) -> dict[str, float]:
+    from corecode.roles.roles import role
+    from corecode.training import sft
+    from corecode.training.examples import encode, examples
+
+    if spec.sft is None:
+        raise UserError("an sft job needs the field 'sft'")
+    profile = spec.profile
+    rows = examples(role(spec.role, profile.prompts), len(spec.team) > 1, _problems(spec, "sft"), spec.sft, spec.seed)
+    policy, tokenizer = _policy(spec)
+    journal = _journal(spec)
+    trainer = sft.train(
+        policy,
+        tokenizer,
+        encode(tokenizer, rows),
+        spec.sft,
+        profile.execution,
+        journal,
+        spec.folder,
+        spec.seed,
+        spec.deepspeed,
+    )
+    _save(trainer, tokenizer, spec)
+    return journal.latest
+
+
+def _grpo(spec: JobSpec) -> dict[str, float]:
+    from corecode.execution import Executor
+    from corecode.generation.transformers import TransformersGenerator
+    from corecode.training import grpo
+    from corecode.training.scene import Scene
+    from sandbox import open_sandbox
+
+    if spec.grpo is None:
+        raise UserError("a grpo job needs the field 'grpo'")
+    profile, config = spec.profile, spec.grpo
+    if config.beta and profile.model.scratch and spec.weights[spec.role].startswith("base/"):
+        raise UserError("beta above 0 needs a warm-up to stay close to; set sft.enabled to true or beta to 0")
+    # Frozen models come first: a DeepSpeed configuration that exists would shard them too.
+    partners: dict[str, Any] = {}
+    for name in spec.team:
+        if name != spec.role:
+            model, tokenizer = _load(spec, name)
+            partners[name] = TransformersGenerator(
+                model.requires_grad_(False), tokenizer, profile.execution.generation_batch
+            )
+    policy, tokenizer = _policy(spec)
+    journal = _journal(spec)
+    sandbox = open_sandbox(profile.sandbox.backend, workers=profile.sandbox.workers, cost=profile.sandbox.cost)
+    with sandbox:
+        executor = Executor(sandbox)
+        scene = Scene(
+            _team(spec), spec.role, partners, config, profile.rewards, executor, profile.sandbox.cost, spec.seed
+        )
+        trainer = grpo.train(
+            scene,
+            policy,
+            tokenizer,
+            _problems(spec, "rl"),
+            _problems(spec, "validation"),
+            partners,
+            profile.execution,
+            journal,
+            spec.folder,
+            spec.seed,
+            spec.deepspeed,
+        )
+    _save(trainer, tokenizer, spec)
+    return journal.latest
+
+
+def _evaluate(spec: JobSpec) -> dict[str, float]:
+    from corecode.execution import Executor
+    from corecode.generation.transformers import TransformersGenerator
+    from corecode.training.evaluate import evaluate
+    from sandbox import open_sandbox
+
+    profile = spec.profile
+    batch = profile.execution.generation_batch
+    generators = {name: TransformersGenerator(*_load(spec, name), batch) for name in spec.team}
+    sandbox = open_sandbox(profile.sandbox.backend, workers=profile.sandbox.workers, cost=profile.sandbox.cost)
+    with sandbox:
+        return evaluate(
+            spec.arm,
+            _team(spec),
+            generators,
+            _problems(spec, "test"),
+            profile.evaluation,
+            Executor(sandbox, remember=True),
+            _journal(spec),
+            spec.folder,
+            spec.seed,
+            batch,
+        )
+
+
+def _problems(spec: JobSpec, split: str) -> list[Any]:
+    from corecode.problems import read_problems
+
+    return read_problems(spec.run / "problems" / f"{split}.jsonl")
+
+
+def _team(spec: JobSpec) -> Any:
+    from corecode.roles.roles import role
+    from corecode.teams import Team
+
+    return Team(tuple(role(name, spec.profile.prompts) for name in spec.team))
+
+
+def _load(spec: JobSpec, name: str) -> tuple[Any, Any]:
+    from corecode.training.weights import load
+
+    return load(spec.profile, spec.run, name, spec.weights[name])
+
+
+def _policy(spec: JobSpec) -> tuple[Any, Any]:
+    """The model to train, with adapters where the profile wants them."""
+    from corecode.models import add_adapters
+
+    model, tokenizer = _load(spec, spec.role)
+    lora = spec.profile.model.lora
+    return (add_adapters(model, lora, spec.seed) if lora else model), tokenizer
+
+
+def _journal(spec: JobSpec) -> Journal:
+    """Only the first of several ranks writes."""
+    import os
+
+    return Journal(spec.folder if os.environ.get("RANK", "0") == "0" else None)
+
+
+def _save(trainer: Any, tokenizer: Any, spec: JobSpec) -> None:
+    """Save the trained policy as a plain folder; sharded weights are gathered on the main process."""
+    from corecode.models import save_model
+
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    if _is_main_process():
+        save_model(model, tokenizer, spec.folder / MODEL)
+    trainer.accelerator.wait_for_everyone()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
