@@ -4,9 +4,10 @@ The 164 problems are dealt to the splits by the seed: a training part (the warm-
 validation and test, disjoint from each other. Every problem's statement is the beginning of its program, so an answer
 may be the function's body or the whole function (:mod:`corecode.assemble`).
 
-Tests come from each problem's ``check`` function. Where it consists of plain ``candidate(data) == data`` on JSON data
-(about five of six) each becomes a ``call`` test, which a program cannot talk its way through; the others stay asserts,
-one test for each assert where they are independent. References get a derived thought.
+Tests are the asserts of each problem's ``check`` function with Python's own meaning of equality, so that results
+compare with published ones: a program is right when all of them hold. Independent asserts are tests of their own, which
+gives a pass ratio. References are the benchmark's without the docstring (a program to learn from need not repeat the
+statement), each with a derived thought.
 """
 
 from __future__ import annotations
@@ -66,62 +67,36 @@ def read() -> list[Problem]:
 
 def _problem(record: dict[str, str]) -> Problem:
     prompt, name = record["prompt"], record["entry_point"]
-    program = prompt + record["canonical_solution"]
-    thought = thought_from_program(program, name).render()
+    program = _without_docstring(prompt, name) + record["canonical_solution"]
     module = ast.parse(record["test"])
     check = next(node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == "check")
-    calls = _calls(check, name)
     return Problem(
         id=record["task_id"],
         statement=prompt,
-        kind="call" if calls else "asserts",
-        tests=calls or _asserts(check, name),
+        kind="asserts",
+        tests=_asserts(check, name),
         source="humaneval",
         entry_point=name,
         continues=True,
         time_limit_s=TIME_LIMIT_S,
-        references=[Reference(program=program, thought=thought)],
+        references=[Reference(program=program, thought=thought_from_program(program, name).render())],
     )
+
+
+def _without_docstring(prompt: str, name: str) -> str:
+    """The prompt without the text inside the function that is to be written."""
+    lines = prompt.strip("\n").split("\n")
+    tree = ast.parse("\n".join(lines))
+    function = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
+    for text in (node for node in function.body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+        for number in range(text.lineno, (text.end_lineno or text.lineno) + 1):
+            lines[number - 1] = ""
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def _says_nothing(statement: ast.stmt) -> bool:
     """``assert True``, which many checks carry as decoration."""
     return isinstance(statement, ast.Assert) and isinstance(statement.test, ast.Constant)
-
-
-def _calls(check: ast.FunctionDef, name: str) -> list[Test]:
-    """The check as call tests; empty when any of its statements is more than that."""
-    tests: list[Test] = []
-    for statement in check.body:
-        if _says_nothing(statement):
-            continue
-        match statement:
-            case ast.Assert(
-                test=ast.Compare(
-                    left=ast.Call(func=ast.Name(id="candidate"), args=args, keywords=[]),
-                    ops=[ast.Eq()],
-                    comparators=[expected],
-                )
-            ):
-                try:
-                    values = [ast.literal_eval(node) for node in (*args, expected)]
-                except ValueError:
-                    return []
-                if not all(_is_json(value) for value in values):
-                    return []
-                tests.append(Test(call=name, args=values[:-1], expected=values[-1]))
-            case _:
-                return []
-    return tests
-
-
-def _is_json(value: object) -> bool:
-    """Whether a value survives JSON unchanged (a tuple or a set would not)."""
-    if isinstance(value, list):
-        return all(_is_json(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, dict):
-        return all(isinstance(key, str) and _is_json(item) for key, item in value.items())  # pyright: ignore[reportUnknownVariableType]
-    return value is None or isinstance(value, bool | int | float | str)
 
 
 def _asserts(check: ast.FunctionDef, name: str) -> list[Test]:
@@ -143,7 +118,8 @@ def _asserts(check: ast.FunctionDef, name: str) -> list[Test]:
 
 
 def _assert_test(check: ast.FunctionDef, body: list[ast.stmt], name: str) -> Test:
-    function = ast.FunctionDef(check.name, check.args, [*_SEEDED, *body], decorator_list=[])
+    seeded = _SEEDED if any("random" in ast.unparse(statement) for statement in body) else []
+    function = ast.FunctionDef(check.name, check.args, [*seeded, *body], decorator_list=[])
     return Test(code=f"{ast.unparse(ast.fix_missing_locations(function))}\n\n\ncheck({name})\n")
 
 
