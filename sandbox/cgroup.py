@@ -1,0 +1,112 @@
+"""A control group around one bubblewrap sandbox, where this machine lets us make one (version 1 or 2)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from pathlib import Path
+
+ROOT = Path("/sys/fs/cgroup")
+_PREFIX = "corecode-sandbox-"
+
+
+class ControlGroup:
+    """Bounds memory, processes and CPU of all processes of a sandbox together. Use :meth:`create`."""
+
+    def __init__(self, folders: dict[str, Path], version: int) -> None:
+        self._folders = folders
+        self.version = version
+
+    @classmethod
+    def create(cls, serial: int) -> ControlGroup | None:
+        """A new group named after this process, or None where groups cannot be made."""
+        name = f"{_PREFIX}{os.getpid()}-{_start_time(os.getpid())}-{serial}"
+        version = 2 if (ROOT / "cgroup.controllers").exists() else 1
+        wanted = {"": ROOT} if version == 2 else {kind: ROOT / kind for kind in ("memory", "pids", "cpu")}
+        folders = {kind: base / name for kind, base in wanted.items() if base.is_dir()}
+        group = cls(folders, version)
+        try:
+            for folder in folders.values():
+                folder.mkdir(exist_ok=True)
+            if not group._file("memory").is_file():
+                raise FileNotFoundError("no memory controller")
+        except OSError:
+            group.close()
+            return None
+        return group
+
+    def add(self, pid: int) -> None:
+        """Move a process into the group."""
+        for folder in self._folders.values():
+            (folder / "cgroup.procs").write_text(str(pid))
+
+    def limit(self, memory_bytes: int, processes: int, cores: float) -> None:
+        """Set the bounds of the whole group; a controller that is missing stays without one."""
+        values = (
+            {"memory.max": memory_bytes, "memory.swap.max": 0, "pids.max": processes}
+            if self.version == 2
+            else {"memory.limit_in_bytes": memory_bytes, "pids.max": processes}
+        )
+        for name, value in values.items():
+            self._write(name, str(value))
+        if self.version == 2:
+            self._write("cpu.max", f"{int(cores * 100_000)} 100000")
+        else:
+            self._write("memory.memsw.limit_in_bytes", str(memory_bytes))
+            self._write("cpu.cfs_quota_us", str(int(cores * 100_000)))
+
+    def oom_kills(self) -> int:
+        """How many processes of this group the kernel has killed for want of memory so far."""
+        file = self._file("memory").with_name("memory.events" if self.version == 2 else "memory.oom_control")
+        with contextlib.suppress(OSError):
+            for line in file.read_text().splitlines():
+                if line.startswith("oom_kill "):
+                    return int(line.split()[1])
+        return 0
+
+    def close(self) -> None:
+        """Remove the group; its processes must be dead or dying."""
+        for folder in self._folders.values():
+            _remove(folder)
+
+    def _file(self, what: str) -> Path:
+        name = "memory.max" if self.version == 2 else "memory.limit_in_bytes"
+        return self._folders.get("" if self.version == 2 else what, Path("/nonexistent")) / name
+
+    def _write(self, name: str, value: str) -> None:
+        kind = "" if self.version == 2 else name.split(".")[0]
+        folder = self._folders.get(kind)
+        if folder is not None:
+            with contextlib.suppress(OSError):  # a controller may be missing or read-only
+                (folder / name).write_text(value)
+
+
+def sweep() -> None:
+    """Remove the groups of owners that are dead."""
+    bases = [ROOT] if (ROOT / "cgroup.controllers").exists() else [ROOT / kind for kind in ("memory", "pids", "cpu")]
+    for base in bases:
+        for folder in base.glob(_PREFIX + "*"):
+            owner, started = folder.name.removeprefix(_PREFIX).split("-")[:2]
+            if _start_time(int(owner)) != started:
+                _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    for _ in range(100):
+        try:
+            folder.rmdir()
+        except FileNotFoundError:
+            return
+        except OSError:  # busy until its last process is reaped
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _start_time(pid: int) -> str:
+    """The kernel's start time of a process, which tells a reused number from the old owner; "" when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return ""
