@@ -22,7 +22,7 @@ class Complexity:
 
 
 def program_complexity(source: str) -> int | None:
-    """1 + the decisions in the module and all its functions; None when the text does not parse."""
+    """1 + the decisions in the module and all functions (+ 1 a class, as radon counts); None when it does not parse."""
     from radon.visitors import ComplexityVisitor
 
     if len(source) > MAX_CHARACTERS:

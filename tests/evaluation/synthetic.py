@@ -140,7 +140,10 @@ def _failure(kinds: random.Random, passed: int) -> dict[str, object]:
         return {}
     draw = kinds.random()
     if draw < 0.25:
-        return {"verdict": "runtime_error", "detail": kinds.choice(["ValueError", "IndexError", "NameError", "EOFError"])}
+        return {
+            "verdict": "runtime_error",
+            "detail": kinds.choice(["ValueError", "IndexError", "NameError", "EOFError"]),
+        }
     if draw < 0.30:
         return {"verdict": "time_limit", "detail": "cpu"}
     if draw < 0.36 and passed == 0:
@@ -167,7 +170,9 @@ def write_curves(run: Path, steps: int = 30) -> None:
                 terms["infrastructure/lost"] = 0.0
                 if first:
                     terms["thought/valid"] = terms["reward/format"]
-                lines.append(json.dumps({"step": step, "of": steps, "metrics": terms, "seconds": {"step": rng.random()}}))
+                lines.append(
+                    json.dumps({"step": step, "of": steps, "metrics": terms, "seconds": {"step": rng.random()}})
+                )
             if step % 10 == 0:
                 values = {
                     "validation/pass@1/team": team,
