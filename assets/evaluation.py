@@ -1,0 +1,15 @@
+"""Stage 3: every arm on the test problems."""
+
+import dagster as dg
+
+from assets.baselines import baselines
+from assets.ports import Run
+from corecode.stages import evaluation_jobs
+
+
+@dg.asset(deps=[baselines], group_name="evaluation", kinds={"python", "mlflow"}, code_version="1")
+def evaluation(context: dg.AssetExecutionContext, run: dg.ResourceParam[Run]) -> dg.MaterializeResult:
+    """Samples of every arm on the held-out test problems, each executed in the sandbox."""
+    with run.stage(context) as stage:
+        stage.launch(evaluation_jobs(stage.profile, stage.folder))
+        return dg.MaterializeResult(metadata={**stage.metadata(), "arms": list(stage.profile.evaluation.arms)})

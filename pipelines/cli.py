@@ -1,0 +1,123 @@
+"""The command line ``corecode``. Each command imports what it needs when it runs: ``--help`` has to answer at once.
+
+Exit codes: 0 success; 2 a user's mistake (one sentence on standard error); 1 anything else that failed; 130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipelines.cli_compare import compare
+from pipelines.cli_sandbox import judge, sandbox_app
+
+app = typer.Typer(
+    name="corecode",
+    help="Train a Planner and a Coder language model to work together on code.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.command()
+def run(
+    profile: Annotated[
+        str, typer.Argument(help="Name of a profile ('corecode profiles'), or the path of a YAML file.")
+    ],
+    seed: Annotated[int | None, typer.Option(min=0, help="Replaces the profile's seed.")] = None,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", metavar="FIELD=VALUE", help="Change a field; may be repeated.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything and show the resolved profile.")] = False,
+) -> None:
+    """Run a profile from problems to champion; the last line printed is the path of summary.json."""
+    from pipelines.cli_run import run_profile
+
+    raise typer.Exit(run_profile(profile, seed, overrides or [], dry_run))
+
+
+@app.command()
+def profiles() -> None:
+    """List the shipped profiles."""
+    from pipelines.cli_run import list_profiles
+
+    list_profiles()
+
+
+@app.command()
+def doctor() -> None:
+    """Say what this machine can do, each line with its remedy."""
+    from pipelines.doctor import examine
+
+    raise typer.Exit(examine())
+
+
+@app.command()
+def up(
+    dagster_port: Annotated[int, typer.Option(help="Port of the Dagster page.")] = 3000,
+    mlflow_port: Annotated[int, typer.Option(help="Port of the MLflow page.")] = 5000,
+) -> None:
+    """Open the Dagster and MLflow pages on this machine's loopback; Ctrl-C ends both."""
+    from pipelines.cli_up import serve_pages
+
+    raise typer.Exit(serve_pages(dagster_port, mlflow_port))
+
+
+@app.command()
+def solve(
+    problem: Annotated[str, typer.Option(help="File with the problem's statement; - reads standard input.")],
+    model: Annotated[
+        str, typer.Option(help="'champion', or a folder that holds team.json, such as runs/NAME/champion.")
+    ] = "champion",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the sampling.")] = 0,
+) -> None:
+    """Let the champion think and write a program."""
+    from pipelines.cli_solve import solve_problem
+
+    text = _statement(problem)
+    solve_problem(text, model, seed)
+
+
+app.command()(compare)
+app.command()(judge)
+app.add_typer(sandbox_app, name="sandbox")
+
+
+def _statement(problem: str) -> str:
+    from corecode.errors import UserError
+
+    if problem == "-":
+        text = sys.stdin.read()
+    else:
+        try:
+            text = Path(problem).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise UserError(f"cannot read the problem {problem}: {reason}") from error
+    if not text.strip():
+        raise UserError(f"the problem {problem} is empty; give a statement")
+    return text
+
+
+def main() -> None:
+    """Entry point: the command's own exit code, with one sentence for what went wrong."""
+    from corecode.errors import InfrastructureError, UserError
+
+    try:
+        app()
+    except UserError as error:
+        _fail(str(error), 2)
+    except InfrastructureError as error:
+        _fail(str(error), 1)
+    except KeyboardInterrupt:
+        _fail("interrupted", 130)
+
+
+def _fail(sentence: str, code: int) -> None:
+    print(f"error: {sentence}", file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,153 @@
+"""``corecode run`` and ``corecode profiles``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from corecode.errors import InfrastructureError, UserError
+from pipelines.preflight import check_inputs, needed_bytes
+from pipelines.profiles import load_profile, shipped
+
+if TYPE_CHECKING:
+    from corecode.config import Profile
+    from pipelines.progress import Reporter
+
+INTERRUPTED = 130
+LOG_NAME = "dagster.log"
+_DISK_FULL = ("No space left on device", "database or disk is full")
+
+
+def list_profiles() -> None:
+    """Print a table of the shipped profiles."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("profile", "minutes", "hardware", "what it is"):
+        table.add_column(heading, justify="right" if heading == "minutes" else "left", no_wrap=heading == "profile")
+    for name in shipped():
+        profile = load_profile(name)
+        table.add_row(name, f"{profile.expected_minutes:g}", profile.hardware, profile.description)
+    Console().print(table)
+
+
+def run_profile(name: str, seed: int | None, overrides: Sequence[str], dry_run: bool) -> int:
+    """Run a profile through Dagster in this process; return the exit code.
+
+    Raises:
+        UserError, InfrastructureError: before the run begins; later failures are printed and become the exit code.
+    """
+    profile = load_profile(name, overrides, seed)
+    check_inputs(profile)
+    if dry_run:
+        _show(profile)
+        return 0
+    return _execute(profile, str(Path(name).absolute()) if Path(name).is_file() else name, seed, overrides)
+
+
+def _show(profile: Profile) -> None:
+    import yaml
+
+    from assets import STAGES
+
+    print(yaml.safe_dump(profile.model_dump(), sort_keys=False, allow_unicode=True), end="")
+    print(f"# {profile.name}: about {profile.expected_minutes:g} minutes on {profile.hardware}")
+    print(f"# stages: {' -> '.join(STAGES)}")
+
+
+def _execute(profile: Profile, name: str, seed: int | None, overrides: Sequence[str]) -> int:
+    from dagster import DagsterRunStatus
+    from dagster._core.utils import make_new_run_id
+
+    from pipelines import progress
+    from pipelines.definitions import JOB, defs
+    from pipelines.home import prepare_home
+    from pipelines.instance import open_instance
+    from pipelines.reconcile import reconcile
+    from pipelines.settings import RunSettings, run_name
+    from pipelines.tracking import Tracking
+
+    home = prepare_home(needed_bytes(profile))
+    run_id = make_new_run_id()
+    folder = home / "runs" / run_name(profile, run_id)
+    tracking = Tracking(home)
+    _say(f"{profile.name}, seed {profile.seed}: about {profile.expected_minutes:g} minutes on {profile.hardware}")
+    _say(f"run {folder.name} in {folder}")
+    with open_instance(home) as instance, _reporter(profile) as reporter, progress.listener(reporter):
+        for ended in reconcile(tracking, instance):
+            _say(f"run {ended} of an earlier process was left open; it is now marked as killed")
+        folder.mkdir(parents=True, exist_ok=True)
+        config = RunSettings(profile=name, seed=seed, overrides=list(overrides)).run_config()
+        result = defs.resolve_job_def(JOB).execute_in_process(
+            run_config={**config, "loggers": {"file": {"config": {"path": str(folder / LOG_NAME)}}}},
+            instance=instance,
+            run_id=run_id,
+            raise_on_error=False,
+            tags={"corecode/profile": profile.name, "corecode/seed": str(profile.seed)},
+        )
+        run = instance.get_run_by_id(run_id)
+        canceled = run is not None and run.status is DagsterRunStatus.CANCELED
+        failures = [event.message or "" for event in result.all_events if event.is_failure]
+    if result.success:
+        _finish(folder, run_id, tracking)
+        return 0
+    return _explain(reporter.error, canceled, failures, folder / LOG_NAME)
+
+
+@contextmanager
+def _reporter(profile: Profile) -> Generator[Reporter]:
+    """Live bars on a terminal, plain lines elsewhere; both on standard error."""
+    from rich.console import Console
+
+    from pipelines.progress import PlainReporter, RichReporter
+
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with RichReporter(console, profile.expected_minutes) as reporter:
+            yield reporter
+    else:
+        yield PlainReporter(_say)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _finish(folder: Path, run_id: str, tracking: Any) -> None:
+    """The table, where to read on, and last the path of summary.json."""
+    from rich.console import Console
+
+    from pipelines.figures import results_table
+
+    path = folder / "collaboration_gain" / "summary.json"
+    console = Console(width=None if sys.stdout.isatty() else 130)
+    console.print("In percent, with 95 % intervals:")
+    console.print(results_table(json.loads(path.read_text(encoding="utf-8"))))
+    print(f"report  {path.with_name('report.html')}")
+    print(f"pages   corecode up, then http://127.0.0.1:3000/runs/{run_id} and {tracking.ui}")
+    print("try it  corecode solve --problem FILE")
+    print(path)
+
+
+def _explain(error: BaseException | None, canceled: bool, failures: Sequence[str], log: Path) -> int:
+    """One sentence on standard error for what ended the run; return the exit code."""
+    if canceled or (error is not None and not isinstance(error, Exception)):
+        _say("interrupted: every process of the run has ended")
+        return INTERRUPTED
+    text = str(error) if error is not None else (failures[0] if failures else "the run failed")
+    if any(sign in text for sign in _DISK_FULL):
+        error = UserError(f"the disk is full: cannot write under {log.parent}; free some space")
+        text = str(error)
+    if isinstance(error, UserError):
+        _say(f"error: {text}")
+        return 2
+    kind = "" if error is None or isinstance(error, InfrastructureError) else f"{type(error).__name__}: "
+    _say(f"error: {kind}{text}")
+    _say(f"log: {log}")
+    return 1

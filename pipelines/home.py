@@ -1,0 +1,105 @@
+"""Where runs live: ``$CORECODE_HOME`` (default ``./.corecode``), checked before anything is written.
+
+runs/<name>/     one folder a run
+champion/        the champion's models, see pipelines.registry
+dagster/         Dagster's stores (DAGSTER_HOME of ``corecode run`` and ``corecode up``)
+mlflow/          MLflow's store and artifacts, unless MLFLOW_TRACKING_URI names a server
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from corecode.errors import UserError
+
+VARIABLE = "CORECODE_HOME"
+GIB = 1024**3
+
+
+def home_folder() -> Path:
+    """The absolute home folder; it need not exist."""
+    return Path(os.environ.get(VARIABLE) or ".corecode").expanduser().absolute()
+
+
+def prepare_home(needed_bytes: int) -> Path:
+    """Create the home folder after checking that it can be written and has room.
+
+    Raises:
+        UserError: it cannot be written, or less than ``needed_bytes`` are free. Nothing is left behind.
+    """
+    home = home_folder()
+    existing = next(parent for parent in (home, *home.parents) if parent.exists())
+    if not existing.is_dir():
+        raise UserError(f"cannot write to {home}: {existing} is a file; set {VARIABLE} to a folder")
+    with disk_errors(home):
+        try:
+            with tempfile.TemporaryFile(dir=existing) as probe:
+                probe.write(b"x" * 4096)
+                probe.flush()
+        except OSError as error:
+            if error.errno == errno.ENOSPC:
+                raise
+            raise UserError(f"cannot write to {home}: {error.strerror}; set {VARIABLE} to a writable folder") from error
+        free = shutil.disk_usage(existing).free
+        if free < needed_bytes:
+            raise UserError(
+                f"the disk is full: {existing} has {free / GIB:.2f} GiB free and this needs {needed_bytes / GIB:.2f}; "
+                f"free some space or set {VARIABLE} to another disk"
+            )
+        home.mkdir(parents=True, exist_ok=True)
+    os.environ[VARIABLE] = str(home)  # jobs and servers that we start see the same folder
+    return home
+
+
+@contextmanager
+def disk_errors(folder: Path) -> Generator[None]:
+    """Turn "no space left" and "read-only" into the user's sentence."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise UserError(f"the disk is full: cannot write under {folder}; free some space") from error
+        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise UserError(f"cannot write to {error.filename or folder}: {error.strerror}") from error
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file so that it is either whole or not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def folder_bytes(folder: Path) -> int:
+    """Size of all files under a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def require_free_port(port: int, option: str, host: str = "127.0.0.1") -> None:
+    """Raise UserError when a TCP port is taken; ``option`` is how the user names another."""
+    if not port_is_free(port, host):
+        raise UserError(f"port {port} is taken; choose another with {option} PORT")
+
+
+def port_is_free(port: int, host: str = "127.0.0.1") -> bool:
+    """Whether a server could listen there now."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True

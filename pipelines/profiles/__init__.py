@@ -1,0 +1,124 @@
+"""Profiles: named YAML recipes, loaded by name or by path, with overrides from the command line."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import types
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from corecode.arms import arm
+from corecode.config import Profile
+from corecode.errors import UserError
+
+FOLDER = Path(__file__).parent
+
+
+def shipped() -> list[str]:
+    """Names of the profiles in this folder, sorted."""
+    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+
+
+def load_profile(name: str, overrides: Sequence[str] = (), seed: int | None = None) -> Profile:
+    """Load a profile by its name or by the path of a YAML file.
+
+    Args:
+        name: A shipped profile, or a path (anything with a slash or ending in ``.yaml``).
+        overrides: Each ``field=value`` with dots for sections, e.g. ``planner_grpo.steps=5``; values are YAML.
+        seed: Replaces the profile's seed.
+
+    Raises:
+        UserError: unknown profile or field (with the nearest name), or a value that the field refuses.
+    """
+    path = _find(name)
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"cannot read the profile {path}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise UserError(f"the profile {path} is not valid YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(values, dict):
+        raise UserError(f"the profile {path} must hold fields such as 'name' and 'dataset'")
+    values = json.loads(json.dumps(values))  # sections that share a YAML anchor become separate ones
+    for override in overrides:
+        _apply(values, override)
+    if seed is not None:
+        values["seed"] = seed
+    try:
+        profile = Profile.model_validate(values)
+    except ValidationError as error:
+        raise UserError(f"profile {path.stem}: {_sentence(error)}") from error
+    for name_of_arm in profile.evaluation.arms:
+        arm(name_of_arm)
+    return profile
+
+
+def _find(name: str) -> Path:
+    if "/" in name or name.endswith((".yaml", ".yml")):
+        path = Path(name)
+        if not path.is_file():
+            raise UserError(f"there is no profile file {name}")
+        return path
+    path = FOLDER / f"{name}.yaml"
+    if not path.is_file():
+        raise UserError(f"unknown profile {name!r}{_nearest(name, shipped())}; 'corecode profiles' lists all")
+    return path
+
+
+def _apply(values: dict[str, Any], override: str) -> None:
+    field, equals, text = override.partition("=")
+    if not equals or not field:
+        raise UserError(f"--set {override}: write field=value, for example planner_grpo.steps=5")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UserError(f"--set {override}: the value is not valid YAML") from error
+    *sections, last = field.split(".")
+    for section in sections:
+        inner = values.get(section)
+        if inner is None:
+            inner = values[section] = {}
+        if not isinstance(inner, dict):
+            raise UserError(f"--set {override}: {section} is a value, not a section")
+        values = inner
+    values[last] = value
+
+
+def _sentence(error: ValidationError) -> str:
+    """The first problem of a validation error as half a sentence that names the field."""
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f"unknown field {where}{_nearest(where, list(field_names()))}"
+    if first["type"] == "missing":
+        return f"the field {where} is missing"
+    message = first["msg"].removeprefix("Value error, ")
+    reason = f"{message[0].lower()}{message[1:]}"
+    if where.endswith("group_size"):
+        reason += " (a group of fewer than 2 samples has no advantage to learn from)"
+    given = first["input"]
+    return f"{where}: {reason}" if isinstance(given, dict) else f"{where} = {given!r}: {reason}"
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f", did you mean {close[0]!r}?" if close else ""
+
+
+def field_names(model: type[BaseModel] = Profile, prefix: str = "") -> Iterator[str]:
+    """Dotted names of all fields that a profile may set, sections included."""
+    for name, field in model.model_fields.items():
+        yield prefix + name
+        for section in _sections(field.annotation):
+            yield from field_names(section, f"{prefix}{name}.")
+
+
+def _sections(annotation: Any) -> list[type[BaseModel]]:
+    if get_origin(annotation) in (Union, types.UnionType):
+        return [section for part in get_args(annotation) for section in _sections(part)]
+    return [annotation] if isinstance(annotation, type) and issubclass(annotation, BaseModel) else []

@@ -1,0 +1,291 @@
+"""One stage while it executes: its jobs run, its numbers reach MLflow, its end is recorded whatever happens."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from assets import STAGES
+from corecode.config import Profile
+from corecode.errors import InfrastructureError, UserError
+from corecode.stages import Job
+from pipelines import progress, provenance
+from pipelines.home import disk_errors, folder_bytes, home_folder, write_text
+from pipelines.launchers import Launcher
+from pipelines.launchers.local import Engine, LocalLauncher, job_environment
+from pipelines.preflight import is_hub_id
+from pipelines.reconcile import owner_tags
+from pipelines.settings import RunSettings
+from pipelines.tracking import Status, TrackedRun, Tracking, run_key
+
+LARGEST_UPLOAD = 64 * 1024**2
+"""Bytes of a model that is copied to MLflow; of a larger one its path is recorded."""
+STAGES_FILE = "stages.json"
+DAGSTER_UI = "http://127.0.0.1:3000"
+
+
+@dataclass
+class PipelineStage:
+    """See :class:`assets.ports.Stage`."""
+
+    name: str
+    profile: Profile
+    folder: Path
+    context: Any
+    parent: TrackedRun
+    tracked: TrackedRun
+    launcher: Launcher
+    started: float = field(default_factory=time.monotonic)
+    finished_jobs: list[Job] = field(default_factory=list[Job])
+    reused: int = 0
+
+    def launch(self, jobs: Sequence[Job]) -> None:
+        reporter = progress.current()
+        waiting = [job for job in jobs if not job.done]
+        self.reused += len(jobs) - len(waiting)
+        for job in jobs:
+            if job not in waiting:
+                self.context.log.info(f"{job.name} is complete with the same settings; reused")
+        reporter.jobs_started(self.name, [job.name for job in waiting])
+
+        def on_metrics(job: Job, line: Mapping[str, Any]) -> None:
+            step, of, metrics = int(line.get("step", 0)), int(line.get("of", 0)), dict(line.get("metrics", {}))
+            reporter.job_progress(self.name, job.name, step, of, metrics)
+            prefix = f"{label}/" if (label := self._label(job)) else ""
+            seconds = {f"seconds/{name}": value for name, value in dict(line.get("seconds", {})).items()}
+            self.tracked.metrics({f"{prefix}{name}": value for name, value in {**metrics, **seconds}.items()}, step)
+            curve = {name: value for name, value in metrics.items() if name.startswith("validation/")}
+            before = self._steps_before(job)
+            if curve and before is not None:
+                self.parent.metrics(curve, step + before)
+
+        self.launcher.run(waiting, self.profile.execution.parallel, on_metrics)
+        for job in jobs:
+            if not job.done:
+                raise InfrastructureError(f"job {job.name} ended without an error and without a result in {job.folder}")
+            reporter.job_ended(self.name, job.name)
+            self.finished_jobs.append(job)
+            self._record(job)
+
+    def _label(self, job: Job) -> str:
+        """What tells a job from the others of its stage; empty for the job that gives the stage its name."""
+        name = job.spec.get("arm") or job.name
+        return "" if name == self.name else name.removeprefix(f"{self.name}/")
+
+    def _steps_before(self, job: Job) -> int | None:
+        """Steps of the phases before this job, so that the run's validation curves are one line over all phases; None
+        for a job beside that line."""
+        planner, coder = self.profile.planner_grpo.steps, self.profile.coder_grpo.steps
+        for number in range(1, self.profile.rounds + 1):
+            for phase, before in (("planner_grpo", 0), ("coder_grpo", planner)):
+                if job.name == (phase if number == self.profile.rounds else f"rounds/{number}/{phase}"):
+                    return (number - 1) * (planner + coder) + before
+        return None
+
+    def _record(self, job: Job) -> None:
+        """Samples and model of a complete job."""
+        label = self._label(job)
+        samples = job.folder / "samples.jsonl"
+        if samples.is_file():
+            rows = [json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()]
+            self.tracked.table(rows, f"{label}/samples.json" if label else "samples.json")
+        self.tracked.artifact(job.folder / "metrics.jsonl", label or None)
+        model = job.folder / "model"
+        if model.is_dir():
+            name = "-".join([self.name, *label.split("/")]).strip("-")
+            if folder_bytes(model) <= LARGEST_UPLOAD:
+                self.tracked.model(model, name, {"corecode.path": str(model), "corecode.run": self.folder.name})
+            else:
+                self.tracked.tags({f"corecode.model/{name}": str(model)})
+
+    def datasets(self) -> None:
+        purpose = {"sft": "training", "rl": "training"}
+        sets: list[tuple[str, str, str, str]] = []
+        for path in sorted((self.folder / "problems").glob("*.jsonl")):
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            sets.append(
+                (f"{self.profile.dataset.name}-{path.stem}", digest, str(path), purpose.get(path.stem, path.stem))
+            )
+        self.parent.datasets(sets)
+        self.parent.tags({f"corecode.dataset/{name}": digest for name, digest, _, _ in sets})
+
+    def build_report(self) -> Path:
+        from corecode.evaluation.report.build import build_report
+        from pipelines.figures import run_metrics
+
+        recorded = read_stages(self.folder)
+        facts = {
+            "git": provenance.git_state(),
+            "versions": provenance.package_versions(),
+            "machine": provenance.machine(),
+            "dagster_run_id": self.context.run_id,
+            "mlflow_run_id": self.parent.id,
+            "mlflow_url": self.parent.url,
+        }
+        summary = build_report(self.profile, self.folder, {name: s["seconds"] for name, s in recorded.items()}, facts)
+        figures = run_metrics(json.loads(summary.read_text(encoding="utf-8")))
+        for run in (self.parent, self.tracked):
+            run.metrics(figures, 0)
+            run.artifact(summary.parent, "report")
+        return summary
+
+    def promote(self) -> Mapping[str, Any]:
+        from pipelines.registry import promote
+
+        decision = promote(self.profile, self.folder, home_folder(), self.parent)
+        progress.current().note(f"champion: {decision['reason']}")
+        return decision
+
+    def metadata(self) -> dict[str, Any]:
+        result: dict[str, Any] = {
+            "run": self.folder.name,
+            "folder": dg.MetadataValue.path(str(self.folder)),
+            "MLflow": dg.MetadataValue.url(self.tracked.url),
+            "seconds": round(time.monotonic() - self.started, 1),
+        }
+        if self.finished_jobs:
+            result |= {"jobs": len(self.finished_jobs), "jobs reused": self.reused}
+            named = {self._label(job) or self.name: job for job in self.finished_jobs}
+            result["final metrics"] = dg.MetadataValue.md(_final_metrics(named))
+        return result
+
+
+def _final_metrics(jobs: Mapping[str, Job]) -> str:
+    """A markdown table of each job's last reported metrics."""
+    from pipelines.launchers.tail import JsonTail
+
+    last: dict[str, dict[str, Any]] = {}
+    for name, job in jobs.items():
+        values = last[name] = {}
+        for line in JsonTail(job.folder / "metrics.jsonl").lines():
+            values |= {name: value for name, value in line.get("metrics", {}).items() if isinstance(value, int | float)}
+    names = sorted({name for values in last.values() for name in values})
+    rows = [
+        f"| {name} | " + " | ".join(f"{v[name]:.4g}" if name in v else "" for v in last.values()) + " |"
+        for name in names
+    ]
+    return "\n".join([f"| metric | {' | '.join(last)} |", "|---|" + "---|" * len(last), *rows])
+
+
+def read_stages(run: Path) -> dict[str, dict[str, Any]]:
+    """What ``stages.json`` records of each finished stage, in order."""
+    path = run / STAGES_FILE
+    found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return {name: found[name] for name in STAGES if name in found}
+
+
+def _open_runs(settings: RunSettings, context: Any, profile: Profile, folder: Path) -> tuple[TrackedRun, TrackedRun]:
+    """The MLflow run of the whole run and the one of this stage; Dagster's run and they name each other."""
+    store = Tracking(home_folder())
+    name = context.asset_key.to_user_string()
+    ids = {
+        "corecode.profile": profile.name,
+        "corecode.seed": str(profile.seed),
+        "corecode.run": folder.name,
+        "corecode.folder": str(folder),
+        "dagster.run_id": context.run_id,
+        "dagster.url": f"{DAGSTER_UI}/runs/{context.run_id}",
+        **owner_tags(),
+    }
+    state = provenance.git_state()
+    git = {"mlflow.source.git.commit": state["commit"], "git.dirty": state["dirty"]} if state else {}
+    versions = {f"version.{package}": version for package, version in provenance.package_versions().items()}
+    parent = store.open(run_key(folder.name), folder.name, {**ids, "corecode.kind": "run"})
+    parent.tags({**ids, **git, **versions})
+    parent.parameters(profile.model_dump())
+    child = store.open(
+        run_key(folder.name, name),
+        name,
+        {**ids, "corecode.kind": "stage", "corecode.stage": name, "mlflow.parentRunId": parent.id},
+    )
+    child.tags({**ids, **git})
+    child.parameters({"profile": profile.name, "seed": profile.seed, **_slice(profile, name)})
+    context.instance.add_run_tags(
+        context.run_id,
+        {
+            "corecode/profile": profile.name,
+            "corecode/seed": str(profile.seed),
+            "corecode/run": folder.name,
+            "mlflow/run_id": parent.id,
+            "mlflow/url": parent.url,
+        },
+    )
+    return parent, child
+
+
+def _slice(profile: Profile, stage: str) -> dict[str, Any]:
+    """The section of the profile that a stage reads first of all."""
+    section = {"problems": "dataset", "sft_warmup": "sft", "baselines": "coder_grpo"}.get(stage, stage)
+    values = profile.model_dump().get(section)
+    return {section: values} if values is not None else {}
+
+
+def local_launcher(profile: Profile) -> LocalLauncher:
+    """The launcher of this machine, set up as the profile's ``execution`` section says."""
+    execution = profile.execution
+    offline = profile.model.path is None or not is_hub_id(profile.model.path)
+    return LocalLauncher(
+        environment=job_environment(execution.threads, execution.device, offline),
+        engine=Engine(execution.engine, execution.ranks),
+    )
+
+
+def _say_canceled(context: Any) -> None:
+    """Ctrl-C is somebody's wish: without this Dagster would call the run failed."""
+    run = context.instance.get_run_by_id(context.run_id)
+    if run is not None and run.status is dg.DagsterRunStatus.STARTED:
+        context.instance.report_run_canceling(run)
+
+
+@contextmanager
+def open_stage(settings: RunSettings, context: Any) -> Generator[PipelineStage]:
+    """Open a stage. MLflow's and Dagster's records end with what happened: finished, failed or killed.
+
+    Raises:
+        dagster.Failure: for a user's mistake or an infrastructure failure, with the sentence as its description.
+    """
+    name = context.asset_key.to_user_string()
+    reporter = progress.current()
+    reporter.stage_started(name)
+    opened: list[TrackedRun] = []
+    status: Status = "FAILED"
+    started = time.monotonic()
+    try:
+        profile, folder = settings.open_folder(context)
+        with disk_errors(folder):
+            parent, child = _open_runs(settings, context, profile, folder)
+            opened += [child, parent]
+            stage = PipelineStage(name, profile, folder, context, parent, child, local_launcher(profile), started)
+            yield stage
+            seconds = time.monotonic() - started
+            record = read_stages(folder) | {name: {"seconds": round(seconds, 3), "mlflow_run_id": child.id}}
+            write_text(folder / STAGES_FILE, json.dumps(record, indent=1) + "\n")
+        child.metrics({"seconds": seconds}, 0)
+        status = "FINISHED"
+        reporter.stage_ended(name, seconds)
+    except (UserError, InfrastructureError) as error:
+        reporter.stage_failed(name, error)
+        # A user's mistake fails again however often it is tried.
+        raise dg.Failure(str(error), allow_retries=not isinstance(error, UserError)) from error
+    except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError) as interrupt:
+        status = "KILLED"
+        reporter.stage_failed(name, interrupt)
+        _say_canceled(context)
+        raise
+    except Exception as error:
+        reporter.stage_failed(name, error)
+        raise
+    finally:
+        for run in opened:
+            run.end(status)
+        for problem in {problem for run in opened for problem in run.problems}:
+            context.log.warning(problem)
+            reporter.note(problem)

@@ -1,0 +1,331 @@
+"""MLflow: one parent run per pipeline run, one child per stage, found again by a deterministic key.
+
+Rules that this module keeps:
+
+- Tracking never stops training. A value that MLflow would refuse is changed to one that it takes (with a note), and a
+  store that does not answer in the middle of a run costs a warning; metrics wait and are sent again.
+- A run is never left RUNNING: the orchestrator ends it as FINISHED, FAILED or KILLED.
+- Few calls: metrics are buffered and sent as one batch.
+
+MLflow is imported when the first run is opened (it takes seconds).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import logging
+import math
+import os
+import re
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from corecode.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+Status = Literal["FINISHED", "FAILED", "KILLED"]
+
+VARIABLE = "MLFLOW_TRACKING_URI"
+EXPERIMENT = "core-code"
+KEY_TAG = "corecode.key"
+PARENT_TAG = "mlflow.parentRunId"  # MLflow's own name: its page shows children under their parent
+LOCAL_UI = "http://127.0.0.1:5000"
+LONGEST_VALUE = 500
+FLUSH_S = 2.0
+RETRY_S = 15.0
+"""Longer pause after a store did not answer: each attempt blocks for a while."""
+BATCH = 100  # MLflow's limit for parameters and tags in one call; metrics may be ten times as many
+log = logging.getLogger(__name__)
+
+_SETTINGS = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    # A server that is down is noticed soon; sending again is our buffer's work.
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+}
+
+
+def entity_name(name: str) -> str:
+    """A name that MLflow accepts for parameters and metrics: ``pass@1`` becomes ``pass_at_1``."""
+    name = re.sub(r"[^\w./: -]", "_", name.replace("@", "_at_"))
+    parts = [part if part.strip(". ") else "_" for part in name.split("/") if part]
+    return "/".join(parts)[:250] or "_"
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one level with dotted names; lists stay values."""
+    result: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            result |= flat(value, f"{prefix}{name}.")
+        else:
+            result[f"{prefix}{name}"] = value
+    return result
+
+
+def parameter_text(value: Any) -> tuple[str, bool]:
+    """A parameter as one line of text, and whether it had to be cut."""
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    if len(text) <= LONGEST_VALUE:
+        return text, False
+    note = f"... [cut: {len(text)} characters, whole in parameters.json]"
+    return text[: LONGEST_VALUE - len(note)] + note, True
+
+
+def run_key(*parts: str) -> str:
+    """The key under which a run is found again."""
+    return hashlib.sha256("|".join(parts).encode()).hexdigest()[:24]
+
+
+class Tracking:
+    """One MLflow store: the server that MLFLOW_TRACKING_URI names, else SQLite in the home folder."""
+
+    def __init__(self, home: Path) -> None:
+        self.folder = home / "mlflow"
+        self.uri = os.environ.get(VARIABLE) or f"sqlite:///{self.folder / 'mlflow.db'}"
+        self.local = self.uri.startswith("sqlite:")
+        self.ui = LOCAL_UI if self.local else self.uri.rstrip("/")
+        self._client: MlflowClient | None = None
+        self._experiment = ""
+
+    @property
+    def client(self) -> MlflowClient:
+        """The connected client.
+
+        Raises:
+            InfrastructureError: the store does not answer.
+        """
+        if self._client is None:
+            self._client = self._connect()
+        return self._client
+
+    @property
+    def experiment(self) -> str:
+        """Id of our experiment."""
+        return self._experiment or (self.client and self._experiment)
+
+    def _connect(self) -> MlflowClient:
+        for name, value in _SETTINGS.items():
+            os.environ.setdefault(name, value)
+        import mlflow
+        from mlflow import MlflowClient
+
+        given = os.environ.get(VARIABLE)
+        mlflow.set_tracking_uri(self.uri)  # the registry looks a model up through the default store
+        if given is None:
+            os.environ.pop(VARIABLE, None)  # it also sets the variable, which would look like the user's wish
+        for noisy in ("mlflow", "alembic"):
+            logging.getLogger(noisy).setLevel(logging.WARNING)
+        try:
+            with self._one_at_a_time():
+                client = MlflowClient(tracking_uri=self.uri, registry_uri=self.uri)
+                self._experiment = self._find_experiment(client)
+        except Exception as error:
+            reason = " ".join(str(error).split())[:300]
+            raise InfrastructureError(
+                f"MLflow at {self.uri} does not answer; start it or unset MLFLOW_TRACKING_URI ({reason})"
+            ) from error
+        return client
+
+    @contextmanager
+    def _one_at_a_time(self) -> Generator[None]:
+        """A new SQLite file that several processes open at once fails in its migration."""
+        if not self.local:
+            yield
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _find_experiment(self, client: MlflowClient) -> str:
+        from mlflow.exceptions import MlflowException
+
+        found = client.get_experiment_by_name(EXPERIMENT)
+        if found is not None:
+            return found.experiment_id
+        location = (self.folder / "artifacts").as_uri() if self.local else None
+        try:
+            return client.create_experiment(EXPERIMENT, artifact_location=location)
+        except MlflowException:  # another process was faster
+            found = client.get_experiment_by_name(EXPERIMENT)
+            if found is None:
+                raise
+            return found.experiment_id
+
+    def open(self, key: str, name: str, tags: Mapping[str, str]) -> TrackedRun:
+        """Find the run with this key or create it; either way it is RUNNING afterwards."""
+        client = self.client
+        found = client.search_runs(
+            [self.experiment],
+            f"tags.`{KEY_TAG}` = '{key}'",
+            max_results=1,
+            order_by=["attributes.start_time ASC"],
+        )
+        if found:
+            run = TrackedRun(self, found[0].info.run_id, attached=True)
+            client.update_run(run.id, status="RUNNING")
+            return run
+        created = client.create_run(self.experiment, run_name=name, tags={**tags, KEY_TAG: key})
+        return TrackedRun(self, created.info.run_id, attached=False)
+
+    def running(self) -> list[Any]:
+        """All runs of our experiment that say they are running."""
+        return list(self.client.search_runs([self.experiment], "attributes.status = 'RUNNING'"))
+
+
+class TrackedRun:
+    """One MLflow run. No method raises for a store that fails; see :attr:`problems`."""
+
+    def __init__(self, store: Tracking, run_id: str, attached: bool) -> None:
+        self.store = store
+        self.id = run_id
+        self.url = f"{store.ui}/#/experiments/{store.experiment}/runs/{run_id}"
+        self.problems: list[str] = []
+        """What could not be written, one sentence each."""
+        self._attached = attached
+        self._waiting: list[tuple[str, float, int, int]] = []
+        self._sent = time.monotonic()
+        self._last_step: dict[str, int] = {}
+
+    def attempt(self, what: str, action: Callable[[MlflowClient], Any]) -> bool:
+        """Do something with the client; False, and an entry in :attr:`problems`, when the store failed."""
+        try:
+            action(self.store.client)
+        except Exception as error:  # whatever the store raises: training goes on
+            sentence = f"MLflow: {what} was not written: {' '.join(str(error).split())[:200]}"
+            self.problems.append(sentence)
+            log.warning(sentence)
+            return False
+        return True
+
+    def tags(self, values: Mapping[str, str]) -> None:
+        """Set tags."""
+        from mlflow.entities import RunTag
+
+        tags = [RunTag(entity_name(name), value[:5000]) for name, value in values.items()]
+        self.attempt("tags", lambda client: client.log_batch(self.id, tags=tags))
+
+    def parameters(self, values: Mapping[str, Any]) -> None:
+        """Log (nested) parameters. Long ones are cut with a note, and then ``parameters.json`` holds all. A value that
+        differs from one logged before is kept as a tag, since MLflow parameters never change."""
+        from mlflow.entities import Param
+
+        leaves = flat(values)
+        texts = {entity_name(name): parameter_text(value) for name, value in leaves.items()}
+        known: dict[str, str] = {}
+        if self._attached:
+            self.attempt("parameters", lambda client: known.update(client.get_run(self.id).data.params))
+        changed = {name: text for name, (text, _) in texts.items() if known.get(name, text) != text}
+        fresh = [Param(name, text) for name, (text, _) in texts.items() if name not in known]
+        for start in range(0, len(fresh), BATCH):
+            part = fresh[start : start + BATCH]
+            self.attempt("parameters", lambda client, part=part: client.log_batch(self.id, params=part))
+        if changed:
+            self.tags({f"corecode.changed/{name}": text for name, text in changed.items()})
+        if changed or any(cut for _, cut in texts.values()):
+            whole = json.loads(json.dumps(leaves, default=str))
+            self.attempt("parameters.json", lambda client: client.log_dict(self.id, whole, "parameters.json"))
+
+    def metrics(self, values: Mapping[str, Any], step: int) -> None:
+        """Buffer the numbers among the values as metrics of a step; :meth:`flush` sends them. A step that the run has
+        already is not logged twice when a stage is repeated."""
+        now = int(time.time() * 1000)
+        for name, value in values.items():
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                continue
+            key = entity_name(name)
+            if step > self._known_step(key):
+                self._waiting.append((key, float(value), now, step))
+        if time.monotonic() - self._sent > FLUSH_S:
+            self.flush()
+
+    def _known_step(self, key: str) -> int:
+        if not self._attached:
+            return -1
+        if key not in self._last_step:
+            history: list[Any] = []
+            self.attempt(key, lambda client: history.extend(client.get_metric_history(self.id, key)))
+            self._last_step[key] = max((metric.step for metric in history), default=-1)
+        return self._last_step[key]
+
+    def flush(self) -> bool:
+        """Send what waits. What cannot be sent stays for the next call."""
+        from mlflow.entities import Metric
+
+        self._sent = time.monotonic()
+        while self._waiting:
+            part = self._waiting[: 9 * BATCH]
+            batch = [Metric(*metric) for metric in part]
+            if not self.attempt("metrics", lambda client, batch=batch: client.log_batch(self.id, metrics=batch)):
+                self._sent += RETRY_S
+                return False
+            del self._waiting[: len(part)]
+        return True
+
+    def table(self, rows: Sequence[Mapping[str, Any]], name: str) -> None:
+        """Log rows as a table (``name`` ends in .json); the columns are those of all rows."""
+        columns = list(dict.fromkeys(column for row in rows for column in row))
+        data = {column: [row.get(column) for row in rows] for column in columns}
+        if rows:
+            self.attempt(name, lambda client: client.log_table(self.id, data, name))
+
+    def artifact(self, path: Path, folder: str | None = None) -> None:
+        """Upload a file, or a folder's content."""
+        if path.is_dir():
+            self.attempt(path.name, lambda client: client.log_artifacts(self.id, str(path), folder))
+        elif path.is_file():
+            self.attempt(path.name, lambda client: client.log_artifact(self.id, str(path), folder))
+
+    def datasets(self, sets: Iterable[tuple[str, str, str, str]]) -> None:
+        """Name the run's data: tuples of name, digest, source and context (``training``, ``test``, ...)."""
+        from mlflow.entities import Dataset, DatasetInput, InputTag
+
+        inputs = [
+            DatasetInput(
+                Dataset(name=name, digest=digest[:36], source_type="local", source=json.dumps({"uri": source})),
+                [InputTag("mlflow.data.context", context)],
+            )
+            for name, digest, source, context in sets
+        ]
+        self.attempt("datasets", lambda client: client.log_inputs(self.id, inputs))
+
+    def model(self, folder: Path, name: str, tags: Mapping[str, str]) -> str | None:
+        """Log a model folder as a logged model of this run; return its id, None when the store failed.
+
+        Finds the one that was logged before under the same name.
+        """
+        found: list[str] = []
+
+        def action(client: MlflowClient) -> None:
+            known = client.search_logged_models(
+                [self.store.experiment], filter_string=f"name = '{name}' AND source_run_id = '{self.id}'"
+            )
+            if known:
+                found.append(known[0].model_id)
+                return
+            model = client.create_logged_model(
+                self.store.experiment, name=name, source_run_id=self.id, tags=dict(tags), model_type="corecode"
+            )
+            client.log_model_artifacts(model.model_id, str(folder))
+            client.finalize_logged_model(model.model_id, "READY")
+            found.append(model.model_id)
+
+        self.attempt(f"model {name}", action)
+        return found[0] if found else None
+
+    def end(self, status: Status) -> None:
+        """Send what waits and end the run, with a few attempts."""
+        for attempt in range(4):
+            done = self.flush()
+            if self.attempt("status", lambda client: client.set_terminated(self.id, status)) and done:
+                return
+            time.sleep(2**attempt)

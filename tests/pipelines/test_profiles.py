@@ -1,0 +1,100 @@
+"""Profiles: every shipped one loads, overrides change exactly what they name, and mistakes are explained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from corecode.errors import UserError
+from pipelines.profiles import field_names, load_profile, shipped
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_shipped_profile_loads_and_says_what_it_needs(name: str) -> None:
+    profile = load_profile(name)
+    assert profile.name == name
+    assert profile.description.endswith(".")
+    assert profile.hardware
+    assert profile.expected_minutes > 0
+
+
+def test_the_laptop_profiles_are_repeatable() -> None:
+    for name in ("quickstart", "quickstart-full", "smoke"):
+        profile = load_profile(name)
+        assert profile.sandbox.cost == "steps"
+        assert profile.execution.threads == 1
+
+
+def test_quickstart_full_is_the_quickstart_with_more_arms() -> None:
+    labels = {"name", "description", "hardware", "expected_minutes"}
+    quick, full = load_profile("quickstart"), load_profile("quickstart-full")
+    assert set(quick.evaluation.arms) < set(full.evaluation.arms)
+    same = full.evaluation.model_copy(update={"arms": quick.evaluation.arms})
+    assert full.model_copy(update={"evaluation": same}).model_dump(exclude=labels) == quick.model_dump(exclude=labels)
+
+
+def test_overrides_are_yaml_values_of_named_fields() -> None:
+    overrides = ["planner_grpo.steps=5", "evaluation.temperatures=[0.2]", "sft.enabled=false", "rewards.kappa=1e-1"]
+    profile = load_profile("smoke", [*overrides, "model.lora={rank: 4}"], seed=7)
+    assert profile.planner_grpo.steps == 5
+    assert profile.evaluation.temperatures == [0.2]
+    assert profile.sft.enabled is False
+    assert profile.rewards.kappa == 0.1
+    assert profile.model.lora is not None
+    assert profile.model.lora.rank == 4
+    assert profile.seed == 7
+
+
+def test_an_override_leaves_a_section_with_the_same_anchor_alone() -> None:
+    base = load_profile("smoke")
+    changed = load_profile("smoke", ["planner_grpo.steps=9", "planner_grpo.sampling.max_tokens=3"])
+    assert changed.planner_grpo.sampling.max_tokens == 3
+    assert changed.coder_grpo == base.coder_grpo
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "sentence"),
+    [
+        ("quikstart", [], "unknown profile 'quikstart', did you mean 'quickstart'?"),
+        ("nothing-like-it", [], "unknown profile 'nothing-like-it'; 'corecode profiles' lists all"),
+        ("smoke", ["planner_grpo.stepps=3"], "unknown field planner_grpo.stepps, did you mean 'planner_grpo.steps'?"),
+        ("smoke", ["planer_grpo.steps=3"], "unknown field planer_grpo, did you mean 'planner_grpo'?"),
+        (
+            "smoke",
+            ["planner_grpo.group_size=1"],
+            "planner_grpo.group_size = 1: input should be greater than or equal to 2",
+        ),
+        ("smoke", ["sft.epochs=many"], "sft.epochs = 'many': input should be a valid number"),
+        ("smoke", ["name.first=x"], "name is a value, not a section"),
+        ("smoke", ["steps"], "write field=value"),
+        ("smoke", ["seed=[1"], "the value is not valid YAML"),
+        ("smoke", ["dataset.name=file"], "dataset: path goes with name 'file'"),
+        ("smoke", ["evaluation.arms=[sft/alone, duo]"], "unknown arm 'duo'"),
+        ("missing/profile.yaml", [], "there is no profile file missing/profile.yaml"),
+    ],
+)
+def test_a_mistake_is_one_sentence_that_names_the_field(name: str, overrides: list[str], sentence: str) -> None:
+    with pytest.raises(UserError) as raised:
+        load_profile(name, overrides)
+    assert sentence in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_profile_of_ones_own_is_a_path(tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    text = (Path(__file__).parents[2] / "pipelines" / "profiles" / "smoke.yaml").read_text(encoding="utf-8")
+    own.write_text(text.replace("name: smoke", "name: own"), encoding="utf-8")
+    assert load_profile(str(own)).name == "own"
+    own.write_text("name: own\n", encoding="utf-8")
+    with pytest.raises(UserError, match="profile own: the field description is missing"):
+        load_profile(str(own))
+    for broken, sentence in (("- a list", "must hold fields"), ("a: [", "is not valid YAML")):
+        own.write_text(broken, encoding="utf-8")
+        with pytest.raises(UserError, match=sentence):
+            load_profile(str(own))
+
+
+def test_field_names_reach_into_optional_sections() -> None:
+    names = set(field_names())
+    assert {"model.scratch.width", "model.lora.rank", "coder_grpo.sampling.temperature", "seed"} <= names
