@@ -1,0 +1,105 @@
+"""Comparing two runs, and pooling seeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from synthetic import RATES, TESTS, make_problems, make_profile, make_run, row, write_rows
+
+from corecode.errors import UserError
+from corecode.evaluation.compare import compare, pool
+from corecode.problems import write_problems
+
+ARM = "final/team"
+
+
+def small_run(run: Path, right: list[int], n: int = 2, **changes: object) -> Path:
+    """A run of one arm: for each problem the number of right samples."""
+    problems = make_problems(len(right))
+    write_problems(run / "problems" / "test.jsonl", problems)
+    (run / "profile.json").write_text(make_profile([ARM], n=n).model_dump_json())
+    rows = [
+        row(problem.id, ARM, 0.2, s, TESTS if s < count else 0) | changes
+        for problem, count in zip(problems, right, strict=True)
+        for s in range(n)
+    ]
+    write_rows(run, rows)
+    return run
+
+
+def test_difference_and_changed_problems(tmp_path: Path) -> None:
+    first, second = small_run(tmp_path / "a", [0, 1, 2, 2]), small_run(tmp_path / "b", [2, 2, 2, 1])
+    found = compare(first, second, ARM, 0.2)
+    assert (found.problems, found.not_shared, found.excluded) == (4, 0, 0)
+    assert found.measures["pass@1"].first == pytest.approx(5 / 8)
+    assert found.measures["pass@1"].second == pytest.approx(7 / 8)
+    assert found.measures["pass@1"].difference.interval.value == pytest.approx(0.25)
+    assert [(one.problem_id[-1], one.first, one.second) for one in found.changed] == [
+        ("0", 0.0, 1.0),
+        ("1", 0.5, 1.0),
+        ("3", 1.0, 0.5),
+    ]
+    back = compare(second, first, ARM, 0.2)
+    assert back.measures["pass@1"].difference.interval.value == pytest.approx(-0.25)
+    assert found.mcnemar_p is None
+
+
+def test_one_sample_a_problem_has_an_exact_test(tmp_path: Path) -> None:
+    first, second = small_run(tmp_path / "a", [0, 0, 0, 1], n=1), small_run(tmp_path / "b", [1, 1, 1, 1], n=1)
+    assert compare(first, second, ARM, 0.2).mcnemar_p == pytest.approx(0.25)
+
+
+def test_equal_ids_with_other_content_are_not_the_same_problem(tmp_path: Path) -> None:
+    first, second = small_run(tmp_path / "a", [0, 1, 2]), small_run(tmp_path / "b", [2, 2, 2])
+    other = make_problems(3)
+    other[0] = other[0].model_copy(update={"statement": "something else"})
+    write_problems(second / "problems" / "test.jsonl", other)
+    found = compare(first, second, ARM, 0.2)
+    assert (found.problems, found.not_shared) == (2, 1)
+    write_problems(second / "problems" / "test.jsonl", [p.model_copy(update={"statement": "x"}) for p in other])
+    with pytest.raises(UserError, match="share no problem"):
+        compare(first, second, ARM, 0.2)
+
+
+def test_clear_errors(tmp_path: Path) -> None:
+    first = small_run(tmp_path / "a", [0, 1])
+    with pytest.raises(UserError, match=r"has no results of arm 'sft/team' at temperature .*; it has final/team at"):
+        compare(first, first, "sft/team", 0.2)
+    with pytest.raises(UserError, match="is not a run folder"):
+        compare(first, tmp_path / "nowhere", ARM, 0.2)
+    lost = small_run(tmp_path / "b", [0, 1], missing="server gone", verdict=None)
+    with pytest.raises(UserError, match="lacks a result on one side"):
+        compare(first, lost, ARM, 0.2)
+    (first / "profile.json").write_text("{}")
+    with pytest.raises(UserError, match=r"profile\.json is not a profile"):
+        compare(first, lost, ARM, 0.2)
+
+
+def test_pooled_seeds_are_the_mean_of_the_runs(tmp_path: Path) -> None:
+    runs: list[Path] = []
+    for seed in range(3):
+        run = tmp_path / str(seed)
+        make_run(run, problems=40, temperatures=(0.2,), seed=seed)
+        (run / "profile.json").write_text(make_profile(temperatures=[0.2], seed=seed).model_dump_json())
+        runs.append(run)
+    figures = pool(runs)
+    found = {(one.comparison.name, one.measure, one.kind): one.pooled for one in figures}
+    for name, system, baseline in (("total", "final/team", "sft/team"), ("final", "final/team", "final/alone")):
+        pooled = found[name, "pass@1", "difference"]
+        single = [compare(run, run, baseline, 0.2, arm_b=system).measures["pass@1"] for run in runs]
+        assert pooled.per_seed == pytest.approx([one.difference.interval.value for one in single])
+        assert pooled.interval.value == pytest.approx(np.mean(pooled.per_seed))
+        assert pooled.interval.excludes_zero
+    relative = found["final", "pass@1", "cg"]
+    alone = [compare(run, run, "final/alone", 0.2).measures["pass@1"].first for run in runs]
+    gains = found["final", "pass@1", "difference"].per_seed
+    assert relative.per_seed == pytest.approx([gain / one for gain, one in zip(gains, alone, strict=True)])
+    assert ("total", "pass@1", "cg") not in found
+    assert set(RATES) >= {arm for one in figures for arm in (one.comparison.system, one.comparison.baseline)}
+
+
+def test_runs_with_different_sample_counts_are_not_pooled(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="different numbers of samples"):
+        pool([small_run(tmp_path / "a", [0, 1], n=1), small_run(tmp_path / "b", [0, 1], n=2)])
