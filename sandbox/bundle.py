@@ -53,7 +53,12 @@ def bundle(config: dict[str, Any]) -> bytes:
 
 
 def runner_config(
-    *, scratch: list[str], namespaced: bool, count_processes: bool, address_slack_mb: int = 4096
+    *,
+    scratch: list[str],
+    namespaced: bool,
+    count_processes: bool,
+    oom_files: list[str] | None = None,
+    address_slack_mb: int = 4096,
 ) -> dict[str, Any]:
     """How a runner has to behave in its place.
 
@@ -61,12 +66,14 @@ def runner_config(
         scratch: folders a program can write to; the first is its working directory.
         namespaced: the runner is PID 1 of a PID namespace of its own.
         count_processes: RLIMIT_NPROC counts this sandbox's processes only.
+        oom_files: where the sandbox itself may read how many processes its group lost to a want of memory.
         address_slack_mb: address space above the memory limit, for shared mappings and thread arenas.
     """
     return {
         "scratch": scratch,
         "namespaced": namespaced,
         "count_processes": count_processes,
+        "oom_files": oom_files or [],
         "data_slack": 512 << 20,
         "address_slack": address_slack_mb << 20,
     }

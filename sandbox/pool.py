@@ -158,9 +158,10 @@ class _Lane:
         try:
             self._start()
             self.opened.set_result(None)
-        except (SandboxUnavailable, WorkerLost, OSError) as error:
-            reason = error if isinstance(error, SandboxUnavailable) else SandboxUnavailable(str(error))
-            self.opened.set_exception(reason)
+        except (WorkerLost, OSError) as error:
+            self.opened.set_exception(SandboxUnavailable(f"a sandbox does not start here: {error}"))
+        except Exception as error:  # the opener waits for it
+            self.opened.set_exception(error)
         try:
             while not self.shared.closing:
                 self._turn()
@@ -244,10 +245,11 @@ class _Lane:
         frame = self.worker.get(self.silent_since + wall_s(job.program.limits) + SILENCE_S)
         self.silent_since = time.monotonic()
         _collect(job.reply, frame)
+        job.reply.oom_kills += frame.header["oom"]
         if not frame.header["last"]:
             return
-        oom = self.worker.oom_kills() + int(frame.header.get("oom", 0))
-        job.reply.oom_kills, self.seen_oom = oom - self.seen_oom, oom
+        seen, self.seen_oom = self.seen_oom, self.worker.oom_kills()
+        job.reply.oom_kills += self.seen_oom - seen
         self.running.popleft()
         if frame.header["retire"]:
             self._stop()

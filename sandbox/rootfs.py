@@ -29,8 +29,10 @@ from sandbox.errors import SandboxUnavailable
 _RECIPE = "4"
 """Changes whenever this module lays out the same files in another way."""
 _SKIPPED_FOLDERS = frozenset(
-    ("test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3", "site-packages", "dist-packages")
-    + ("__pycache__", "pydoc_data", "venv", "curses", "dbm")
+    {
+        *("test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3", "site-packages"),
+        *("dist-packages", "__pycache__", "pydoc_data", "venv", "curses", "dbm"),
+    }
 )
 _SKIPPED_FILES = re.compile(r"_test|_tkinter|_xxtest|_ctypes_test|xxlimited")
 _SYSTEM_LIBRARIES = ("/lib", "/usr/lib")

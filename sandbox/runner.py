@@ -52,6 +52,7 @@ class Runner:
         self.data_bytes, self.address_bytes = own_size()
         self.null = os.open("/dev/null", os.O_RDWR)
         self.reader = FrameReader()
+        self.oom_kills = 0
 
     def serve(self) -> None:
         """Say hello, then answer requests; ends the process when the host closes the connection."""
@@ -99,12 +100,28 @@ class Runner:
             left -= 1
             last = left == 0 or (request["stop"] and (result["why"] != "" or result["status"] != 0))
             if last or time.monotonic() - sent > FLUSH_S or sum(map(len, blobs)) > FLUSH_BYTES:
-                _write(pack({"id": request["id"], "results": results, "last": last, "retire": retire}, blobs))
+                killed = any(one.get("status") == signal.SIGKILL for one in results)
+                header = {"id": request["id"], "results": results, "last": last, "retire": retire}
+                _write(pack({**header, "oom": self._new_oom_kills() if killed else 0}, blobs))
                 results, blobs, sent = [], [], time.monotonic()
+            if last and retire:
+                os._exit(0)
             if last:
                 break
         os.close(program)
         os.close(cache)
+
+    def _new_oom_kills(self) -> int:
+        """How many processes the kernel killed in this sandbox for want of memory since the last look."""
+        total = 0
+        for name in self.config["oom_files"]:
+            try:
+                with open(name) as file:
+                    total += sum(int(line.split()[1]) for line in file if line.startswith("oom_kill "))
+            except OSError:
+                continue
+        new, self.oom_kills = total - self.oom_kills, total
+        return new
 
     def command(self, request: dict[str, Any], limits: dict[str, Any], extra_s: float = 0.0) -> dict[str, Any]:
         """What the zygote and the process need to know of a request."""

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Start a private Docker engine without systemd: own socket, data, pidfile; no network setup. Needs root and dockerd
+# (Debian: apt-get install --no-install-recommends docker.io).
+#
+#   infra/docker/start_engine.sh [FOLDER]     default /tmp/corecode-docker; starts it, waits until it answers
+#   export DOCKER_HOST=unix://FOLDER/docker.sock
+#   infra/docker/start_engine.sh stop [FOLDER]
+set -euo pipefail
+
+action=start
+if [[ ${1:-} == stop ]]; then
+  action=stop
+  shift
+fi
+folder=${1:-/tmp/corecode-docker}
+socket=$folder/docker.sock
+pidfile=$folder/docker.pid
+
+# Python, which this project needs anyway, instead of curl, which a slim machine lacks.
+answers() {
+  python3 - "$socket" 2>/dev/null <<'PYTHON'
+import socket, sys
+with socket.socket(socket.AF_UNIX) as connection:
+    connection.settimeout(2)
+    connection.connect(sys.argv[1])
+    connection.sendall(b"GET /_ping HTTP/1.0\r\n\r\n")
+    sys.exit(b" 200 " not in connection.recv(64))
+PYTHON
+}
+running() { [[ -s $pidfile ]] && kill -0 "$(cat "$pidfile")" 2>/dev/null; }
+
+if [[ $action == stop ]]; then
+  if running; then
+    pid=$(cat "$pidfile")
+    kill "$pid"
+    for _ in $(seq 300); do
+      kill -0 "$pid" 2>/dev/null || exit 0
+      sleep 0.1
+    done
+    echo "the engine $pid does not end" >&2
+    exit 1
+  fi
+  exit 0
+fi
+
+if [[ $EUID -ne 0 ]]; then
+  echo "starting a Docker engine needs root" >&2
+  exit 1
+fi
+if ! command -v dockerd >/dev/null; then
+  echo "dockerd is missing: apt-get install --no-install-recommends docker.io" >&2
+  exit 1
+fi
+if running && answers; then
+  echo "unix://$socket"
+  exit 0
+fi
+
+mkdir -p "$folder"
+# A pidfile or socket of an engine that was killed would keep the new one from starting.
+rm -f "$pidfile" "$socket"
+setsid dockerd --host "unix://$socket" --data-root "$folder/data" --exec-root "$folder/exec" --pidfile "$pidfile" \
+  --iptables=false --ip6tables=false --bridge=none ${CORECODE_DOCKER_OPTIONS:-} \
+  >>"$folder/dockerd.log" 2>&1 </dev/null &
+for _ in $(seq 300); do
+  if answers; then
+    echo "unix://$socket"
+    exit 0
+  fi
+  sleep 0.1
+done
+echo "the engine did not answer within 30 s; the end of $folder/dockerd.log:" >&2
+tail -n 20 "$folder/dockerd.log" >&2
+exit 1
