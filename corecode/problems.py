@@ -127,7 +127,7 @@ def read_problems(path: Path) -> list[Problem]:
         UserError: naming the file, line and field when it is missing, empty or malformed.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")  # splitlines() would also split at U+2028 and the like
     except OSError as error:
         raise UserError(f"cannot read the problem file {path}: {error.strerror}") from error
     problems: list[Problem] = []

@@ -193,15 +193,17 @@ def load_samples(run: Path, n: int) -> Samples:
     found: dict[tuple[str, float], dict[str, dict[int, SampleRow]]] = {}
     digest = hashlib.sha256()
     for path in sorted((run / "evaluation").glob("*/T*.jsonl")):
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            row = _read_row(path, number, line, n, digest)
-            problem = found.setdefault((row.arm, row.temperature), {}).setdefault(row.problem_id, {})
-            if row.sample in problem:
-                raise InfrastructureError(
-                    f"{path}, line {number}: sample {row.sample} of {row.problem_id!r} occurs twice; delete the file"
-                    " and evaluate this arm again"
-                )
-            problem[row.sample] = row
+        # Not splitlines(): a completion may hold characters such as U+2028, which end a line only there.
+        with path.open(encoding="utf-8", newline="\n") as lines:
+            for number, line in enumerate(lines, 1):
+                row = _read_row(path, number, line, n, digest)
+                problem = found.setdefault((row.arm, row.temperature), {}).setdefault(row.problem_id, {})
+                if row.sample in problem:
+                    raise InfrastructureError(
+                        f"{path}, line {number}: sample {row.sample} of {row.problem_id!r} occurs twice; delete the"
+                        " file and evaluate this arm again"
+                    )
+                problem[row.sample] = row
     if not found:
         raise UserError(f"{run} holds no evaluation results; run the evaluation stage first")
     ids = tuple(sorted({problem for problems in found.values() for problem in problems}))

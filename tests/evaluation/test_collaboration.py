@@ -172,6 +172,16 @@ def test_a_repeated_or_torn_row_is_refused(tmp_path: Path) -> None:
         loaded(tmp_path)
 
 
+def test_line_separators_inside_a_text_do_not_tear_a_row(tmp_path: Path) -> None:
+    strange = "a\u2028b\x85c\x0bd"
+    path = tmp_path / "evaluation" / "final__alone" / "T0.2.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(row("p", "final/alone", 0.2, 0, 3, thought=strange), ensure_ascii=False) + "\n")
+    found = loaded(tmp_path, 1).get("final/alone", 0.2)
+    assert found is not None
+    assert found.rows_P[0][0].thought == strange
+
+
 def test_a_run_without_results_is_a_users_mistake(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="run the evaluation stage first"):
         loaded(tmp_path)

@@ -10,6 +10,8 @@ from corecode.evaluation.collaboration import CG_PAIRS
 
 Json = dict[str, Any]
 
+LONGEST_REASON = 80
+"""Characters of the reason for a missing result that the warning quotes."""
 LABELS = {
     "base/alone": "Coder alone, untrained",
     "base/team": "Planner + Coder, untrained",
@@ -205,7 +207,8 @@ def outage(figures: Json) -> str | None:
         reasons: dict[str, int] = {}
         for _, _, at in cells:
             for reason, count in at["missing"]["reasons"].items():
-                reasons[reason] = reasons.get(reason, 0) + count
+                short = reason if len(reason) <= LONGEST_REASON else reason[:LONGEST_REASON] + "…"
+                reasons[short] = reasons.get(short, 0) + count
         why = ", ".join(f"{r}: {c}" for r, c in sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:4])
         arms = sum(1 for _, _, at in cells if at["missing"]["samples"])
         parts.append(
