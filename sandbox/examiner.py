@@ -13,13 +13,56 @@ import importlib
 import json
 import os
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from types import CodeType
 from typing import Any, NoReturn, cast
 
 from sandbox import plain, rpc
 from sandbox.child import Job, close_others, read_all, set_limits
+from sandbox.rpc import is_builtin
 
 _BUILTINS = frozenset(dir(builtins))
+
+
+@dataclass(frozen=True)
+class Uses:
+    """How the text of the tests uses names that it does not define itself."""
+
+    shadowed: frozenset[str]
+    """Built-in names that can only mean the program's, as the tests name nothing else of it (a task called ``sum``)."""
+    modules: frozenset[str]
+    """Modules of the standard library that the tests take for imported: they get the real ones."""
+
+    @classmethod
+    def of(cls, text: str) -> Uses:
+        loaded: list[str] = []
+        bound: set[str] = set()
+        called: set[str] = set()
+        dotted: list[str] = []
+        for node in ast.walk(ast.parse(text)):
+            match node:
+                case ast.Name(id=name, ctx=ast.Load()):
+                    loaded.append(name)
+                case ast.Name(id=name) | ast.arg(arg=name):
+                    bound.add(name)
+                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                    bound.add(name)
+                case ast.alias(name=name, asname=other):
+                    bound.add((other or name).split(".")[0])
+                case ast.ExceptHandler(name=str(name)):
+                    bound.add(name)
+                case ast.Call(func=ast.Name(id=name)):
+                    called.add(name)
+                case ast.Attribute(value=ast.Name(id=name)):
+                    dotted.append(name)
+                case _:
+                    pass
+        free = set(loaded) - bound
+        always_dotted = {name for name in free if loaded.count(name) == dotted.count(name)}
+        modules = always_dotted & sys.stdlib_module_names
+        shadowed = set[str]() if free - _BUILTINS - modules else called & free & _BUILTINS
+        return cls(frozenset(shadowed), frozenset(modules))
 
 
 class Link:
@@ -30,6 +73,8 @@ class Link:
         self.names = names
         self.raised: BaseException | None = None
         """The exception that the program raised last."""
+        self.callbacks: list[Callable[..., object]] = []
+        """Functions of the tests that the program holds."""
 
     def ask(self, do: str, **message: object) -> dict[str, Any]:
         """One request and its reply.
@@ -38,43 +83,52 @@ class Link:
             the program's exception as the nearest built-in one; Closed when its process is gone.
         """
         rpc.send(self.fd, {"do": do, **message}, self._opaque)
-        reply = rpc.receive(self.fd, self._revive)
+        while True:
+            reply = rpc.receive(self.fd, self._revive)
+            if "callback" not in reply:
+                break
+            self._call_back(reply)
         if "error" in reply:
-            self.raised = _exception(reply["error"], str(reply.get("text", "")))
+            self.raised = rpc.exception(reply["error"], str(reply.get("text", "")))
             raise self.raised
         return reply
 
     def value(self, do: str, **message: object) -> Any:
         return self.ask(do, **message).get("value")
 
+    def _call_back(self, request: dict[str, Any]) -> None:
+        """Run a function that the tests gave to the program, on arguments that the program gave."""
+        try:
+            function = self.callbacks[request["callback"]]
+            answer: dict[str, Any] = {"returned": function(*request["args"], **request["kwargs"])}
+        except Exception as error:
+            answer = {"error": [base.__name__ for base in type(error).__mro__], "text": str(error)[:1000]}
+        rpc.send(self.fd, answer, self._opaque)
+
     def _opaque(self, value: object) -> tuple[str, object]:
         if isinstance(value, Remote):
-            return "handle", [object.__getattribute__(value, "_number"), ""]
+            return "handle", [_number(value), ""]
         kind = type(value)
         if kind.__name__ in self.names.classes:
             return "object", [kind.__name__, dict(vars(value))]
+        if is_builtin(value):
+            return "builtin", getattr(value, "__name__", "")
+        if callable(value):
+            self.callbacks.append(value)
+            return "callback", len(self.callbacks) - 1
         raise plain.NotPlain(f"a {kind.__name__} of the test cannot be passed to the program")
 
     def _revive(self, tag: str, content: Any) -> object:
         if tag == "handle":
             return Remote(self, int(content[0]), str(content[1]))
+        if tag == "builtin":
+            return getattr(builtins, content)
         if tag != "object" or content[0] not in self.names.classes:
             raise plain.NotPlain(f"unknown tag {tag!r}")
         kind = self.names.classes[content[0]]
         value = object.__new__(kind)
         vars(value).update(content[1])
         return value
-
-
-def _exception(names: object, text: str) -> BaseException:
-    for name in cast("list[object]", names) if isinstance(names, list) else []:
-        kind = getattr(builtins, name, None) if isinstance(name, str) else None
-        if isinstance(kind, type) and issubclass(kind, Exception):
-            try:
-                return kind(text)
-            except TypeError:  # a Unicode error wants five arguments
-                continue
-    return RuntimeError(text)
 
 
 class Remote:
@@ -154,23 +208,19 @@ def _update(old: object, new: object) -> None:
 class Names(dict[str, Any]):
     """The tests' namespace: a name that is missing here is the program's."""
 
-    def __init__(self, shadowed: frozenset[str]) -> None:
+    def __init__(self, uses: Uses) -> None:
         super().__init__({"__name__": "__main__", "__builtins__": builtins})
-        self.shadowed = shadowed
-        """Built-in names that the tests mean as the program's (a task called ``sum``)."""
+        self.uses = uses
         self.link: Link | None = None
         self.classes: dict[str, type] = {}
 
     def __missing__(self, name: str) -> Any:
-        if self.link is None or (name in _BUILTINS and name not in self.shadowed):
+        if name in self.uses.modules:
+            return importlib.import_module(name)
+        if self.link is None or (name in _BUILTINS and name not in self.uses.shadowed):
             raise KeyError(name)
         reply = self.link.ask("look", name=name)
         if reply.get("missing"):
-            raise KeyError(name)
-        if "module" in reply:
-            # The program imported it, the tests use it: they get the real one.
-            if name in sys.stdlib_module_names:
-                return importlib.import_module(name)
             raise KeyError(name)
         value = reply.get("value")
         if isinstance(value, Remote):
@@ -202,7 +252,7 @@ def _examine(connection: int, setup: str, code: str) -> dict[str, object]:
         parts = [compile(text, name, "exec", dont_inherit=True) for text, name in ((setup, "setup"), (code, "test"))]
     except (SyntaxError, ValueError) as error:
         return {"broken": f"the test does not compile: {error}"}
-    names = Names(_shadowed(setup + "\n" + code))
+    names = Names(Uses.of(setup + "\n" + code))
     link = names.link = Link(connection, names)
     try:
         _run(parts, names, link)
@@ -231,26 +281,3 @@ def _line(error: BaseException) -> int:
             line = trace.tb_lineno
         trace = trace.tb_next
     return line
-
-
-def _shadowed(text: str) -> frozenset[str]:
-    """Built-in names that tests call and that can only be the program's: the tests name nothing else of it."""
-    loaded: set[str] = set()
-    bound: set[str] = set()
-    called: set[str] = set()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Name):
-            (loaded if isinstance(node.ctx, ast.Load) else bound).add(node.id)
-        elif isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
-            bound.add(node.name)
-        elif isinstance(node, ast.arg):
-            bound.add(node.arg)
-        elif isinstance(node, ast.alias):
-            bound.add((node.asname or node.name).split(".")[0])
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            bound.add(node.name)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            called.add(node.func.id)
-    if loaded - bound - _BUILTINS:
-        return frozenset()
-    return frozenset((called & _BUILTINS) - bound)

@@ -111,7 +111,8 @@ def ended(raw: Raw, limits: Limits, base_kb: int, oom_kills: int) -> tuple[Verdi
     if why == "supervisor":
         return Verdict.RUNTIME_ERROR, "it killed or froze its supervisor"
     # A program that was examined to the end is killed at once, so its own end says nothing.
-    code = 0 if _examined_to_the_end(raw.channel) else os.waitstatus_to_exitcode(result["status"])
+    examined = "examiner_why" in result
+    code = 0 if examined and _to_the_end(raw.channel) else os.waitstatus_to_exitcode(result["status"])
     if why == "output":
         return Verdict.OUTPUT_LIMIT, f"more than {limits.output_kb} KiB"
     if why == "wall":
@@ -128,16 +129,19 @@ def ended(raw: Raw, limits: Limits, base_kb: int, oom_kills: int) -> tuple[Verdi
         name = exception_name(raw.stderr) if code == 1 else None
         if name == "MemoryError":
             return Verdict.MEMORY_LIMIT, f"more than {limits.memory_mb} MiB"
+        if examined and name == "AssertionError":  # a sample test of the program's own
+            return Verdict.WRONG_ANSWER, name
         return Verdict.RUNTIME_ERROR, name or f"exit code {code}"
     return None
 
 
-def _examined_to_the_end(channel: bytes) -> bool:
+def _to_the_end(channel: bytes) -> bool:
+    """Whether the examiner's report says that the tests ran, whatever came out."""
     try:
-        report = cast("object", json.loads(channel)) if channel.startswith(b'{"') else None
-    except (ValueError, RecursionError):
+        report: dict[str, Any] = json.loads(channel)
+    except ValueError:
         return False
-    return isinstance(report, dict) and ("passed" in report or "failed" in report or "broken" in report)
+    return not report.get("lost")
 
 
 def _signal_name(number: int) -> str:
@@ -203,6 +207,8 @@ def _examined(channel: bytes) -> tuple[Verdict, str]:
     if report.get("lost"):
         return Verdict.WRONG_ANSWER, "it ended before its tests"
     kind = str(report.get("failed", ""))
+    if kind == "AssertionError":  # of a test, or an assert that the program itself holds
+        return Verdict.WRONG_ANSWER, f"{kind} in line {report.get('line', 0)} of the test"
     if report.get("program") or kind == "NameError":
         return (Verdict.MEMORY_LIMIT if kind == "MemoryError" else Verdict.RUNTIME_ERROR), kind
     return Verdict.WRONG_ANSWER, f"{kind} in line {report.get('line', 0)} of the test"

@@ -1,11 +1,13 @@
 """Messages between the examiner and the process that holds the untrusted program. Inside the sandbox only.
 
-A message is four bytes of length and one plain value (:mod:`sandbox.plain`) with two tags of its own: ``handle``, an
-object that stays in the program's process, and ``object``, an instance of a class that both sides know.
+A message is four bytes of length and one plain value (:mod:`sandbox.plain`) with tags of its own: ``handle``, an
+object that stays in the program's process; ``object``, an instance of a class that both sides know; ``builtin``, a type
+or function of Python; ``callback``, a function of the tests that stays with them.
 """
 
 from __future__ import annotations
 
+import builtins
 import os
 import struct
 from typing import Any, cast
@@ -63,3 +65,21 @@ def _exactly(fd: int, size: int) -> bytes:
             raise Closed
         data += part
     return bytes(data)
+
+
+def exception(names: object, text: str) -> BaseException:
+    """The nearest built-in exception to one of the other side, whose classes have these names."""
+    for name in cast("list[object]", names) if isinstance(names, list) else []:
+        kind = getattr(builtins, name, None) if isinstance(name, str) else None
+        if isinstance(kind, type) and issubclass(kind, Exception):
+            try:
+                return kind(text)
+            except TypeError:  # a Unicode error wants five arguments
+                continue
+    return RuntimeError(text)
+
+
+def is_builtin(value: object) -> bool:
+    """Whether both sides have this object: a built-in type or function."""
+    name = getattr(value, "__name__", None)
+    return isinstance(name, str) and callable(value) and getattr(builtins, name, None) is value
