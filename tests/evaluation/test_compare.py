@@ -11,6 +11,7 @@ from synthetic import RATES, TESTS, make_problems, make_profile, make_run, row, 
 from corecode.errors import UserError
 from corecode.evaluation.compare import compare, pool
 from corecode.problems import write_problems
+from pipelines.cli_compare import compare as command
 
 ARM = "final/team"
 
@@ -103,3 +104,27 @@ def test_pooled_seeds_are_the_mean_of_the_runs(tmp_path: Path) -> None:
 def test_runs_with_different_sample_counts_are_not_pooled(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="different numbers of samples"):
         pool([small_run(tmp_path / "a", [0, 1], n=1), small_run(tmp_path / "b", [0, 1], n=2)])
+
+
+def test_the_command_shows_both_forms(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CORECODE_HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "120")
+    small_run(tmp_path / "runs" / "one", [0, 1, 2, 2])
+    second = small_run(tmp_path / "elsewhere", [2, 2, 2, 1])
+    command([Path("one"), second])
+    shown = capsys.readouterr().out
+    assert "elsewhere final/team − one final/team, temperature 0.2, 4 problems" in shown
+    assert "pass@1    62.5      87.5       +25.0" in shown
+    assert "2 problems better, 1 worse" in shown
+    assert "dials/00000: 0 % -> 100 % of the samples right" in shown
+
+    make_run(tmp_path / "runs" / "seed", problems=20, temperatures=(0.2,))
+    (tmp_path / "runs" / "seed" / "profile.json").write_text(make_profile(temperatures=[0.2]).model_dump_json())
+    command([Path("seed")], pool=True)
+    shown = capsys.readouterr().out
+    assert "CG final" in shown
+    assert "planner_phase" in shown
+    with pytest.raises(UserError, match="two runs, got 1"):
+        command([Path("seed")])
