@@ -49,6 +49,10 @@ LOGGED = {
 """TRL's name of each logged metric, and ours. Metrics of the scene keep their names."""
 
 
+CPU_ROWS = 16
+"""Rows of one forward pass on a CPU."""
+
+
 class RoleTrainer(GRPOTrainer):
     """TRL's trainer around a :class:`Scene`."""
 
@@ -60,12 +64,19 @@ class RoleTrainer(GRPOTrainer):
         """The rollout that each sample of the current batch continues."""
         self.unscored: list[bool] = []
         """Whether each sample of the current batch got no reward."""
+        self.informative: list[bool] = []
+        """Whether each sample of the current batch belongs to a group with different rewards."""
         self.shown: list[dict[str, Any]] = []
         """Samples of the latest batch."""
         self.warmup = int(kwargs["args"].warmup_steps)
         prompts = [Rollout(problem).prompt(scene.role) for problem in self.problems]
         dataset = Dataset.from_dict({"prompt": prompts, "index": list(range(len(prompts)))})
         super().__init__(train_dataset=dataset, reward_funcs=[self.reward], **kwargs)
+        # Losses that divide by the tokens of the whole batch do not see a row without advantage.
+        whole_step = self.args.gradient_accumulation_steps == 1
+        self.skips_flat_groups = whole_step and self.beta == 0 and scene.config.loss in ("dapo", "cispo")
+        # Small models on a CPU run fastest in passes that fit the cache; ranks must all do the same passes.
+        self.rows_per_pass = CPU_ROWS if self.args.use_cpu and not self.is_deepspeed_enabled else None
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> LambdaLR:
         """Linear warm-up, then a line down to a tenth of the peak."""
@@ -103,8 +114,8 @@ class RoleTrainer(GRPOTrainer):
             {**example, "prompt": start.prompt(self.scene.role)}
             for example, start in zip(inputs, self.starts, strict=True)
         ]
-        batch = super()._generate_and_score_completions(prompted)
-        return self._mask_unscored(batch)
+        batch = self._mask_unscored(super()._generate_and_score_completions(prompted))
+        return self._informative(batch) if self.skips_flat_groups else batch
 
     def _mask_unscored(self, batch: dict[str, Any]) -> dict[str, Any]:
         """Take samples without a reward out of the loss and of its normaliser (TRL only zeroes their advantage)."""
@@ -112,6 +123,56 @@ class RoleTrainer(GRPOTrainer):
         mask = mask * ~torch.tensor(self.unscored, device=mask.device)[:, None]
         kept: Any = self.accelerator.gather(mask.sum())
         return {**batch, "completion_mask": mask, "num_items_in_batch": kept.sum()}
+
+    def _informative(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """The rows of groups with different rewards; the others have no advantage and would add nothing to the
+        gradient. The normaliser still counts their tokens. One row stays at least, so that a step has a loss."""
+        kept = [row for row, informative in enumerate(self.informative) if informative]
+        rows = torch.tensor(kept or [0], device=batch["advantages"].device)
+        by_row = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages")
+        return {**batch, **{name: batch[name][rows] for name in by_row}}
+
+    def _get_per_token_logps_and_entropies(
+        self,
+        model: Any,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        logits_to_keep: int,
+        batch_size: int | None = None,
+        compute_entropy: bool = False,
+        **_images: Any,
+    ) -> tuple[torch.Tensor, torch.Tensor | None, None]:
+        """Log-probabilities and entropies [rows, logits_to_keep] of the completions' tokens.
+
+        TRL pads prompts on the left and completions on the right. Here rows of similar length are moved to the left
+        edge and run together, which needs no attention mask and fewer positions, and gives each token the position it
+        was sampled at.
+        """
+        logps = input_ids.new_zeros((len(input_ids), logits_to_keep), dtype=torch.float32)
+        entropies = torch.zeros_like(logps)
+        lengths = attention_mask.sum(1)
+        order = lengths.argsort(stable=True)
+        for rows in order.split(self.rows_per_pass or len(order)):
+            part, entropy = self._packed(model, input_ids[rows], attention_mask[rows], logits_to_keep)
+            logps = logps.index_copy(0, rows, part)
+            entropies = entropies.index_copy(0, rows, entropy)
+        return logps, entropies if compute_entropy else None, None
+
+    def _packed(
+        self, model: Any, ids_BT: torch.Tensor, mask_BT: torch.Tensor, completion: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        kept = mask_BT.sort(dim=1, descending=True, stable=True).indices[:, : int(mask_BT.sum(1).max())]
+        packed_BL = ids_BT.gather(1, kept)
+        prompt_B, answer_B = mask_BT[:, :-completion].sum(1), mask_BT[:, -completion:].sum(1)
+        place_L = torch.arange(packed_BL.shape[1], device=packed_BL.device)
+        answered_BL = (place_L >= prompt_B[:, None]) & (place_L < (prompt_B + answer_B)[:, None])
+        with self.accelerator.autocast():
+            output = model(input_ids=packed_BL, labels=packed_BL.masked_fill(~answered_BL, -100), fused_lm_head=True)
+        # The score of the token at place l stands at l - 1.
+        place_C = torch.arange(completion, device=packed_BL.device)
+        source_BC = (prompt_B[:, None] + place_C - 1).clamp(max=packed_BL.shape[1] - 2)
+        inside_BC = place_C < answer_B[:, None]
+        return output.log_probs.gather(1, source_BC) * inside_BC, output.entropy.gather(1, source_BC) * inside_BC
 
     def _generate_single_turn(
         self,
@@ -147,6 +208,7 @@ class RoleTrainer(GRPOTrainer):
         for name, value in scores.metrics.items():
             log_metric(name, value)
         self.unscored = [reward is None for reward in scores.rewards]
+        self.informative = scores.informative
         self.shown = scores.samples
         return scores.rewards
 

@@ -37,6 +37,8 @@ class Scores:
 
     rewards: list[float | None]
     """None: no verdict, so no reward; the sample must not count in anything."""
+    informative: list[bool]
+    """Whether the sample's group has two different rewards, so that there is something to learn from it."""
     metrics: dict[str, float]
     samples: list[dict[str, Any]]
     """A few of the samples with their reward terms, for people to read."""
@@ -113,7 +115,11 @@ class Scene:
             _sample_row(step, runs[0], row[0], reward)
             for runs, row, reward in list(zip(finished, judged, rewards, strict=True))[:: max(size, 1)][:SHOWN_SAMPLES]
         ]
-        return Scores([reward.total for reward in rewards], self._metrics(samples, finished, outcomes, rewards), shown)
+        totals = [reward.total for reward in rewards]
+        informative = _informative(totals, size)
+        metrics = self._metrics(samples, finished, outcomes, rewards)
+        metrics["group/uninformative"] = 1.0 - sum(informative) / len(informative)
+        return Scores(totals, informative, metrics, shown)
 
     def _finish(self, samples: list[Rollout], step: int) -> list[list[Rollout]]:
         if not self._after:
@@ -182,7 +188,6 @@ class Scene:
         programs = [o for row in outcomes for o in row if o is not None]
         metrics = {
             "infrastructure/lost": float(len(rewards) - len(totals)),
-            "group/uninformative": _uninformative(rewards, self.config.group_size),
             "completion/truncated": _mean([sample.turns[-1].completion.truncated for sample in samples]),
             "completion/tokens": _mean([sample.turns[-1].completion.tokens for sample in samples]),
             "program/distinct": len({(run.problem.id, run.program) for runs in finished for run in runs})
@@ -210,11 +215,10 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else math.nan
 
 
-def _uninformative(rewards: Sequence[Reward], size: int) -> float:
-    """Share of the groups from which nothing can be learnt: fewer than two scored members, or equal rewards."""
-    groups = [rewards[first : first + size] for first in range(0, len(rewards), size)]
-    flat = sum(len({reward.total for reward in group if reward.total is not None}) < 2 for group in groups)
-    return flat / len(groups)
+def _informative(totals: Sequence[float | None], size: int) -> list[bool]:
+    """For each sample whether its group has at least two scored members that differ."""
+    groups = [totals[first : first + size] for first in range(0, len(totals), size)]
+    return [len({total for total in group if total is not None}) > 1 for group in groups for _ in group]
 
 
 def _sample_row(step: int, run: Rollout, judgement: Judgement, reward: Reward) -> dict[str, Any]:
