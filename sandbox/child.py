@@ -28,8 +28,6 @@ from sandbox.steps import StepCounter
 
 CRASHED = 1
 """Exit code after an uncaught exception, as Python's own."""
-STACK_BYTES = 120 << 20
-"""Stack of the main thread: deep recursion inside C functions must not end in a segmentation fault at 8 MiB."""
 
 
 @dataclass
@@ -84,8 +82,6 @@ def _prepare(job: Job) -> Task:
     os.dup2(stdin, 0)
     os.dup2(stdout, 1)
     os.dup2(stderr, 2)
-    open_standard_streams()
-    os.chdir(command["home"])
     counter = StepCounter(steps) if command["steps"] else None
     code = _compiled(program, cache, command["name"])
     close_others(channel if command["channel"] else 0)
@@ -108,7 +104,10 @@ def _compiled(program: int, cache: int, name: str) -> CodeType:
 
 
 def open_standard_streams() -> None:
-    """Streams like those of a fresh interpreter in a UTF-8 locale; they stay open for good."""
+    """Streams like those of a fresh interpreter in a UTF-8 locale; they stay open for good.
+
+    The zygote opens them once, on a file and two pipes; in a child other files and pipes take these numbers.
+    """
     sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False, buffering=1)  # noqa: SIM115
@@ -126,27 +125,13 @@ def close_others(*keep: int) -> None:
 
 def set_limits(limits: dict[str, Any]) -> None:
     """Lower this process's limits for good."""
-
-    def lower(which: int, soft: int, hard: int | None = None) -> None:
-        ceiling = resource.getrlimit(which)[1]
-        wanted = soft if hard is None else hard
-        if ceiling != resource.RLIM_INFINITY:
-            wanted, soft = min(wanted, ceiling), min(soft, ceiling)
-        resource.setrlimit(which, (soft, wanted))
-
     seconds = math.ceil(limits["cpu_s"])
-    lower(resource.RLIMIT_CPU, seconds + 1, seconds + 2)
-    lower(resource.RLIMIT_CORE, 0)
-    lower(resource.RLIMIT_NOFILE, 256)
-    lower(resource.RLIMIT_FSIZE, limits["file_bytes"])
-    lower(resource.RLIMIT_STACK, STACK_BYTES)
-    if limits["data_bytes"]:
-        lower(resource.RLIMIT_DATA, limits["data_bytes"])
-        lower(resource.RLIMIT_AS, limits["address_bytes"])
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds + 1, seconds + 2))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limits["file_bytes"], limits["file_bytes"]))
+    resource.setrlimit(resource.RLIMIT_DATA, (limits["data_bytes"], limits["data_bytes"]))
+    resource.setrlimit(resource.RLIMIT_AS, (limits["address_bytes"], limits["address_bytes"]))
     if limits["processes"]:
-        lower(resource.RLIMIT_NPROC, limits["processes"])
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")  # in a shared memory group this process goes first
+        resource.setrlimit(resource.RLIMIT_NPROC, (limits["processes"], limits["processes"]))
 
 
 def new_module(name: str, filename: str) -> dict[str, Any]:

@@ -13,8 +13,9 @@ from typing import cast
 from sandbox.types import Comparison, JsonValue
 
 DEFAULT_TOLERANCE = 1e-6
-_REAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_REAL = re.compile(rb"[+-]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?")
+_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_WORDS = {b"nan", b"inf", b"+inf", b"-inf", b"infinity", b"-infinity"}
 _LONGEST_NUMBER = 400
 """Longer digit strings compare as text: turning them into floats would be slow, and wrong."""
 
@@ -25,7 +26,8 @@ def same_text(expected: str, actual: str, how: Comparison) -> bool:
         return _same_spaced(expected, actual, how)
     if expected == actual:
         return True
-    wanted, given = expected.split(), actual.split()
+    # Bytes: only ASCII white space separates tokens, and only ASCII digits make numbers.
+    wanted, given = _bytes(expected).split(), _bytes(actual).split()
     return len(wanted) == len(given) and all(
         one == other or _same_number(one, other, how.tolerance) for one, other in zip(wanted, given, strict=True)
     )
@@ -33,23 +35,27 @@ def same_text(expected: str, actual: str, how: Comparison) -> bool:
 
 def _same_spaced(expected: str, actual: str, how: Comparison) -> bool:
     """Every character counts, except a final line end; numbers have a tolerance only if the problem gives one."""
+    one, other = _strip_line_end(_bytes(expected)), _strip_line_end(_bytes(actual))
     if how.tolerance is None:
-        return _strip_line_end(expected) == _strip_line_end(actual)
-    wanted, given = re.split(r"(\s+)", _strip_line_end(expected)), re.split(r"(\s+)", _strip_line_end(actual))
+        return one == other
+    wanted, given = re.split(rb"(\s+)", one), re.split(rb"(\s+)", other)
     return len(wanted) == len(given) and all(
         one == other or _same_number(one, other, how.tolerance) for one, other in zip(wanted, given, strict=True)
     )
 
 
-def _strip_line_end(text: str) -> str:
-    return text.replace("\r\n", "\n").removesuffix("\n")
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
-def _same_number(expected: str, actual: str, tolerance: float | None) -> bool:
+def _strip_line_end(text: bytes) -> bytes:
+    return text.replace(b"\r\n", b"\n").removesuffix(b"\n")
+
+
+def _same_number(expected: bytes, actual: bytes, tolerance: float | None) -> bool:
     if len(expected) > _LONGEST_NUMBER or len(actual) > _LONGEST_NUMBER:
         return False
-    words = {"nan", "inf", "+inf", "-inf", "infinity", "-infinity"}
-    if expected.lower() in words and actual.lower() in words:
+    if expected.lower() in _WORDS and actual.lower() in _WORDS:
         return _close(float(expected), float(actual), tolerance or DEFAULT_TOLERANCE)
     if not _NUMBER.fullmatch(actual):
         return False

@@ -46,6 +46,8 @@ def exchange(program: Program, serial: int, steps: bool) -> Exchange:
             results += [TestResult(Verdict.SANDBOX_ERROR, detail=reason) for _ in tests]
             continue
         reply = yield request(serial, program, tests, steps)
+        if len(reply.raws) != len(tests) and not (program.stop_at_first_failure and reply.raws):
+            raise RuntimeError(f"the runner answered {len(reply.raws)} of {len(tests)} tests")
         chunk = [_result(program, test, raw, reply) for test, raw in zip(tests, reply.raws, strict=False)]
         if program.checker is not None:
             yield from _check(program, program.checker, serial, tests, reply.raws, chunk)
@@ -55,6 +57,8 @@ def exchange(program: Program, serial: int, steps: bool) -> Exchange:
     if program.stop_at_first_failure:
         failed = [index for index, one in enumerate(results) if one.verdict is not Verdict.ACCEPTED]
         results = results[: failed[0] + 1] if failed else results
+    if len(results) != len(program.tests) and all(one.verdict is Verdict.ACCEPTED for one in results):
+        raise RuntimeError(f"only {len(results)} of {len(program.tests)} tests were run")
     return judgement(program, results)
 
 

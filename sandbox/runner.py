@@ -22,7 +22,7 @@ from typing import Any
 from sandbox import child, examiner, servant
 from sandbox.scratch import Scratch
 from sandbox.wire import Frame, FrameReader, pack
-from sandbox.zygote import Zygote, own_size
+from sandbox.zygote import Zygote, own_size, settle
 
 PR_SET_DUMPABLE = 4
 GRACE_S = 4.0
@@ -98,7 +98,9 @@ class Runner:
             results.append(result)
             blobs += test.written()
             left -= 1
-            last = left == 0 or (request["stop"] and (result["why"] != "" or result["status"] != 0))
+            # An examined program is killed when its tests are done, so its status says nothing.
+            failed = result["why"] != "" or (result["status"] != 0 and request["kind"] != "asserts")
+            last = left == 0 or (request["stop"] and failed)
             if last or time.monotonic() - sent > FLUSH_S or sum(map(len, blobs)) > FLUSH_BYTES:
                 killed = any(one.get("status") == signal.SIGKILL for one in results)
                 header = {"id": request["id"], "results": results, "last": last, "retire": retire}
@@ -131,7 +133,6 @@ class Runner:
             "do": "serve" if request["kind"] == "asserts" else request["kind"],
             "name": request.get("name", "main.py"),
             "argv": request.get("argv", ["main.py"]),
-            "home": self.scratch.home,
             "steps": request["steps"],
             "limits": {
                 "cpu_s": limits["cpu_s"],
@@ -310,20 +311,19 @@ def _write(data: bytes) -> None:
 
 def main(config: dict[str, Any]) -> None:
     """Start the zygote, then serve. Every process of an untrusted program leaves through this function."""
-    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Python PID 1 would die of it
     gc.collect()
     gc.freeze()
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    if os.fork():
+    parent = os.fork() != 0
+    if not parent:
+        settle(config["scratch"][0], Scratch(config["scratch"]).file(b""))
+    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # for good, and for every fork of these two
+    if parent:
         there.close()
         Runner(here, config).serve()
         return
     here.close()
-    null = os.open("/dev/null", os.O_RDWR)
-    os.dup2(null, 0)
-    os.dup2(null, 1)
-    os.close(null)
     job = Zygote(there, config["namespaced"]).serve()
     del there
     if job.command["do"] == "examine":

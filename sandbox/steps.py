@@ -17,47 +17,70 @@ _TOOL = 4
 """A tool id that no debugger, coverage or profiler claims."""
 
 
+_GUARDED = frozenset({"sys.settrace", "sys.setprofile", "sys.monitoring.register_callback"})
+"""Audit events of what a program could do to stop the counter."""
+
+
 class StepCounter:
-    """Counts into a shared page, which the runner reads even when the program ends by ``os._exit`` or a signal."""
+    """Counts into a shared page, which the runner reads even when the program ends by ``os._exit`` or a signal.
+
+    It lives in the program's own interpreter, so a program bent on it can lower its count (not its CPU time, which the
+    kernel measures); the plain ways to do so raise RuntimeError.
+    """
 
     def __init__(self, fd: int) -> None:
         self._cell = memoryview(mmap.mmap(fd, mmap.PAGESIZE)).cast("Q")
+        self._armed = False
+        if sys.version_info >= (3, 12):
+            self._prepare_monitoring()
+        else:
+            self._enter = self._tracer()
+        sys.addaudithook(self._guard)
+
+    def _guard(self, event: str, _args: object) -> None:
+        if self._armed and event in _GUARDED:
+            raise RuntimeError(f"{event}: not while steps are counted")
 
     def start(self) -> None:
         """Count everything that runs from here on, in every thread."""
         if sys.version_info >= (3, 12):
-            self._start_monitoring()
+            self._set_events(_TOOL, self._events)
         else:
-            self._start_tracing()
+            self._armed = False
+            threading.settrace(self._enter)
+            sys.settrace(self._enter)
+        self._armed = True
 
     def stop(self) -> None:
         """Stop counting; :meth:`start` goes on from the same number."""
+        self._armed = False
         if sys.version_info >= (3, 12):
-            sys.monitoring.set_events(_TOOL, 0)
+            self._set_events(_TOOL, 0)
         else:
             sys.settrace(None)
             threading.settrace(None)  # type: ignore[arg-type]
 
-    def _start_monitoring(self) -> None:
+    def _prepare_monitoring(self) -> None:
         if sys.version_info >= (3, 12):
             cell = self._cell
             monitoring = sys.monitoring
             events = monitoring.events
-            if monitoring.get_tool(_TOOL) is None:
-                monitoring.use_tool_id(_TOOL, "steps")
 
-                def jumped(_code: CodeType, _offset: int, _to: int) -> None:
-                    cell[0] += 1
+            def jumped(_code: CodeType, _offset: int, _to: int) -> None:
+                cell[0] += 1
 
-                def started(_code: CodeType, _offset: int) -> None:
-                    cell[0] += 1
+            def started(_code: CodeType, _offset: int) -> None:
+                cell[0] += 1
 
-                monitoring.register_callback(_TOOL, events.JUMP, jumped)
-                monitoring.register_callback(_TOOL, events.BRANCH, jumped)
-                monitoring.register_callback(_TOOL, events.PY_START, started)
-            monitoring.set_events(_TOOL, events.JUMP | events.BRANCH | events.PY_START)
+            monitoring.use_tool_id(_TOOL, "steps")
+            monitoring.register_callback(_TOOL, events.JUMP, jumped)
+            monitoring.register_callback(_TOOL, events.BRANCH, jumped)
+            monitoring.register_callback(_TOOL, events.PY_START, started)
+            self._events = events.JUMP | events.BRANCH | events.PY_START
+            self._set_events = monitoring.set_events
+            del sys.monitoring  # its functions raise no audit events
 
-    def _start_tracing(self) -> None:
+    def _tracer(self) -> Any:
         cell = self._cell
 
         def local(_frame: FrameType, event: str, _arg: Any) -> Any:
@@ -66,9 +89,10 @@ class StepCounter:
             return local
 
         def enter(frame: FrameType, _event: str, _arg: Any) -> Any:
+            if frame.f_code.co_filename.startswith("<sandbox"):
+                return None  # the runner's own
             frame.f_trace_opcodes = True
             frame.f_trace_lines = False
             return local
 
-        threading.settrace(enter)
-        sys.settrace(enter)
+        return enter

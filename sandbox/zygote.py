@@ -19,10 +19,12 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.child import Job
+from sandbox.child import Job, open_standard_streams
 
 PR_SET_CHILD_SUBREAPER = 36
 MAX_COMMAND = 1 << 16
+STACK_BYTES = 120 << 20
+"""Stack of the main thread: deep recursion inside C functions must not end in a segmentation fault at 8 MiB."""
 
 
 @dataclass
@@ -36,11 +38,6 @@ class _Child:
     why: str = ""
 
 
-def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent ends."""
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
 class Zygote:
     """``namespaced``: this process lives in a PID namespace of its own, where a signal to everybody is safe."""
 
@@ -52,7 +49,7 @@ class Zygote:
 
     def serve(self) -> Job:
         """Obey the runner. Returns in a forked child only, with its job; ends the process when the runner is gone."""
-        adopt_orphans()
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphans become children of this process
         self.poll.register(self.link, select.POLLIN)
         while True:
             for fd, _ in self.poll.poll(self._timeout_ms()):
@@ -165,6 +162,24 @@ class Zygote:
         with open(f"/proc/self/task/{os.getpid()}/children") as file:
             for pid in file.read().split():
                 _kill(int(pid))
+
+
+def settle(home: str, stdin: int) -> None:
+    """Arrange once what every program needs: standard streams, working directory, limits that are always the same."""
+    pipes = [os.pipe(), os.pipe()]
+    for fd, number in ((stdin, 0), (pipes[0][1], 1), (pipes[1][1], 2)):
+        os.dup2(fd, number)
+    for fd in (stdin, *pipes[0], *pipes[1]):
+        os.close(fd)
+    open_standard_streams()
+    os.chdir(home)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+    hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
+    stack = STACK_BYTES if hard == resource.RLIM_INFINITY else min(STACK_BYTES, hard)
+    resource.setrlimit(resource.RLIMIT_STACK, (stack, hard))
+    with open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")  # when the sandbox's memory is short, a program goes before the runner
 
 
 def _kill(pid: int) -> None:
