@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import TaskID
 
-SHOWN = ("reward/mean", "reward", "pass_ratio/mean", "loss")
-"""The first of these that a job reports is shown beside its bar."""
+SHOWN = {"reward/mean": "reward", "sft/loss": "loss"}
+"""The first of these metrics that a job reports is shown beside its bar, under this name."""
 
 
 class Reporter:
@@ -80,10 +80,10 @@ def duration(seconds: float) -> str:
 
 def headline(metrics: Mapping[str, Any]) -> str:
     """The one metric that is shown beside a bar, such as ``reward 0.412``."""
-    for name in SHOWN:
+    for name, shown in SHOWN.items():
         value = metrics.get(name)
         if isinstance(value, int | float):
-            return f"{name.partition('/')[0]} {value:.3f}"
+            return f"{shown} {value:.3f}"
     return ""
 
 

@@ -152,11 +152,11 @@ def _check(one: _Running) -> None:
     if code == 0:
         return
     tail = last_lines(one.log)
-    last = tail.rpartition("\n")[2].removeprefix("error: ")
+    said = [line.removeprefix("error: ") for line in tail.splitlines() if line.startswith("error: ")]
     if "No space left on device" in tail:
         raise UserError(f"the disk is full: job {one.job.name} could not write under {one.job.folder}; free some space")
-    if code == 2 and last:
-        raise UserError(last)
+    if code == 2 and said:
+        raise UserError(said[-1])
     how = f"signal {-code}" if code < 0 else f"signal {code - 128}" if code > 128 else f"exit code {code}"
     raise InfrastructureError(f"job {one.job.name} ended with {how}; the last lines of {one.log}:\n{tail}")
 

@@ -127,7 +127,13 @@ def test_failure_shows_the_end_of_the_log_and_ends_the_others(tmp_path: Path, ma
 
 
 def test_exit_code_2_is_the_users_mistake_in_its_own_words(tmp_path: Path) -> None:
-    job = FakeJob("j", tmp_path / "j", "import sys; print('error: no such model', file=sys.stderr); sys.exit(2)")
+    program = """
+        import sys
+        print("error: no such model", file=sys.stderr)
+        print("[launch.py] exits with return code = 2")  # a launcher of ranks has the last word
+        sys.exit(2)
+    """
+    job = FakeJob("j", tmp_path / "j", program)
     with pytest.raises(UserError, match=r"^no such model$"):
         launcher().run([job], 1, lambda job, line: None)
 
@@ -233,6 +239,16 @@ def test_deepspeed_starts_the_same_program_over_ranks(tmp_path: Path) -> None:
     job.spec["kind"] = "sft"
     nodes = Engine("deepspeed", 4, hostfile="hosts").command(job, Path("job.json"))
     assert nodes[nodes.index("--hostfile") + 1] == "hosts"
+
+
+def test_deepspeed_really_starts_a_module_on_two_cpu_ranks(tmp_path: Path) -> None:
+    def command(job: Any, path: Path) -> list[str]:
+        return [*Engine("deepspeed", 2).command(job, path)[:-2], "platform", "--terse"]
+
+    job = FakeJob("j", tmp_path / "j", "", {"kind": "sft"})
+    launcher(command=command, environment=job_environment(1, "cpu", offline=True)).run([job], 1, lambda job, line: None)
+    log = (job.folder / "job.log").read_text(encoding="utf-8")
+    assert len([line for line in log.splitlines() if line.startswith("Linux")]) == 2
 
 
 def test_tail_waits_for_whole_lines_and_notices_a_new_file(tmp_path: Path) -> None:

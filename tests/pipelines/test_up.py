@@ -1,0 +1,52 @@
+"""``corecode up``: both pages answer on loopback, and Ctrl-C leaves no process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+from processes import marked
+
+from pipelines.launchers.local import free_port
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_pages_answer_and_end_together(new_home: Callable[[str], Path]) -> None:
+    home = new_home("pages")
+    ports = [free_port(), free_port()]
+    command = "from pipelines.cli import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", command, "up", "--dagster-port", str(ports[0]), "--mlflow-port", str(ports[1])],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "CORECODE_HOME": str(home)},
+    )
+    try:
+        assert process.stdout is not None
+        lines = [process.stdout.readline().split() for _ in range(2)]
+        assert lines == [["Dagster", f"http://127.0.0.1:{ports[0]}"], ["MLflow", f"http://127.0.0.1:{ports[1]}"]]
+        with urllib.request.urlopen(lines[1][1], timeout=20) as page:
+            assert b"MLflow" in page.read()
+        query = {"query": "{ assetNodes { assetKey { path } jobNames } }"}
+        request = urllib.request.Request(
+            f"{lines[0][1]}/graphql", json.dumps(query).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            nodes = json.load(answer)["data"]["assetNodes"]
+        assert {"planner_grpo", "champion"} <= {node["assetKey"]["path"][0] for node in nodes}
+    finally:
+        begin = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        code = process.wait(timeout=30)
+    assert code == 0
+    assert time.monotonic() - begin < 20
+    assert marked(f"CORECODE_HOME={home}") == {}
