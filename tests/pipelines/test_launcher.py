@@ -52,7 +52,7 @@ def fake_command(job: Any, path: Path) -> list[str]:
 
 
 def launcher(**changes: Any) -> LocalLauncher:
-    return LocalLauncher(command=fake_command, **{"grace_s": 0.5, **changes})
+    return LocalLauncher(**{"command": fake_command, "grace_s": 0.5, **changes})
 
 
 def marked(mark: str) -> list[int]:
