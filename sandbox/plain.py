@@ -75,8 +75,11 @@ class _Encoder:
         if kind is complex:
             number = cast("complex", value)
             return {"!": "complex", "v": [repr(number.real), repr(number.imag)]}
-        if kind is Decimal or kind is Fraction:
-            return {"!": kind.__name__, "v": str(value)}
+        if kind is Decimal:
+            return {"!": "Decimal", "v": str(value)}
+        if kind is Fraction:
+            ratio = cast("Fraction", value)
+            return {"!": "Fraction", "v": [hex(ratio.numerator), hex(ratio.denominator)]}
         if kind is range:
             span = cast("range", value)
             return {"!": "range", "v": [span.start, span.stop, span.step]}
@@ -100,6 +103,11 @@ def _complex(parts: list[str]) -> complex:
     return complex(float(parts[0]), float(parts[1]))
 
 
+def _fraction(parts: list[str]) -> Fraction:
+    """From two integers: the text form may hold an exponent, and ``Fraction("1e9999999999")`` never ends."""
+    return Fraction(int(parts[0], 16), int(parts[1], 16))
+
+
 _MAKERS: dict[str, Callable[[Any], object]] = {
     "int": lambda text: int(text, 16),
     "float": float,
@@ -112,7 +120,7 @@ _MAKERS: dict[str, Callable[[Any], object]] = {
     "bytearray": bytearray.fromhex,
     "complex": _complex,
     "Decimal": Decimal,
-    "Fraction": Fraction,
+    "Fraction": _fraction,
     "range": lambda parts: range(*parts),
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import itertools
 import queue
@@ -79,6 +78,8 @@ class Pool:
 
     async def judge_one(self, program: Program) -> Judgement:
         """Judge one program; many may be awaited at once."""
+        import asyncio  # late: a caller that awaits has it, others are spared 80 ms
+
         job = _Job(program)
         self._submit([job])
         return await asyncio.wrap_future(job.future)

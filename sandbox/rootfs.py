@@ -51,15 +51,6 @@ class RootFiles:
     python: str
     """Version as in ``python3.11``."""
 
-    @property
-    def signature(self) -> str:
-        """Cheap fingerprint: changes when any of the files is replaced."""
-        lines = [_RECIPE, self.python]
-        for name, path in sorted(self.sources.items()):
-            state = path.stat()
-            lines.append(f"{name} {path} {state.st_size} {state.st_mtime_ns}")
-        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
-
     def digest(self) -> str:
         """Fingerprint of the contents: the same on every machine with the same Python."""
         total = hashlib.sha256(f"{_RECIPE} {self.python}".encode())
@@ -78,6 +69,15 @@ class RootFiles:
                     yield _cache_name(name, self.python), compiled, False
         for name, text in sorted(_TEXTS.items()):
             yield name, text.encode(), False
+
+
+def signature() -> str:
+    """Cheap fingerprint of this machine's Python: changes when another one takes its place."""
+    lines = [_RECIPE, sys.version]
+    for path in (os.path.realpath(sys.executable), sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")):
+        state = os.stat(path)
+        lines.append(f"{path} {state.st_size} {state.st_mtime_ns}")
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
 def host_python() -> RootFiles:
@@ -170,24 +170,46 @@ def cache_folder() -> Path:
     return Path.home() / ".cache" / "corecode" / "sandbox"
 
 
-def folder(files: RootFiles) -> Path:
-    """The file system as a folder, built once and kept in the cache.
+def reachable(path: Path) -> bool:
+    """Whether every user of this machine may pass through the folders above ``path``."""
+    return all(parent.stat().st_mode & stat.S_IXOTH for parent in path.resolve().parents)
+
+
+def prepare_cache() -> Path:
+    """The cache folder, made if need be.
+
+    Raises:
+        SandboxUnavailable: when it cannot be written, or user 65534 could not read it.
+    """
+    target = cache_folder()
+    remedy = "set XDG_CACHE_HOME to a folder that can be written" + (" and all users can reach" * (os.getuid() == 0))
+    try:
+        for part in (target.parent, target):
+            if not part.is_dir():
+                part.mkdir(parents=True)
+                part.chmod(0o755)
+    except OSError as error:
+        raise SandboxUnavailable(f"cannot write to {target} ({error.strerror}): {remedy}") from error
+    if os.getuid() == 0 and not reachable(target / "rootfs"):
+        raise SandboxUnavailable(f"user 65534, as whom programs run, cannot reach {target}: {remedy}")
+    return target
+
+
+def folder() -> Path:
+    """The file system of this machine's Python as a folder, built once and kept in the cache.
 
     Raises:
         SandboxUnavailable: when the cache cannot be written.
     """
-    target = cache_folder() / f"rootfs-{files.signature}"
+    target = prepare_cache() / f"rootfs-{signature()}"
     if target.is_dir():
         return target
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix="partial-", dir=target.parent))
     except OSError as error:
-        raise SandboxUnavailable(
-            f"cannot write to {target.parent} ({error.strerror}): set XDG_CACHE_HOME to a writable folder"
-        ) from error
+        raise SandboxUnavailable(f"cannot write to {target.parent}: {error.strerror}") from error
     try:
-        _write_folder(files, partial)
+        _write_folder(host_python(), partial)
         try:
             partial.rename(target)
         except OSError:
@@ -201,7 +223,6 @@ def folder(files: RootFiles) -> Path:
 
 
 def _write_folder(files: RootFiles, base: Path) -> None:
-    base.chmod(0o755)
     for name in _EMPTY_FOLDERS:
         (base / name).mkdir(parents=True, exist_ok=True)
     for name, content, executable in files.entries():
@@ -209,24 +230,25 @@ def _write_folder(files: RootFiles, base: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         path.chmod(0o755 if executable else 0o644)
+    for path, _, _ in os.walk(base):
+        os.chmod(path, 0o755)
     (base / "usr/local/bin/python3").symlink_to(files.python)
 
 
 @cache
 def content_digest() -> str:
     """:meth:`RootFiles.digest` of this Python, remembered in the cache folder between runs."""
-    files = host_python()
     memory = cache_folder() / "digests.json"
     try:
         known: dict[str, str] = json.loads(memory.read_text())
     except (OSError, ValueError):
         known = {}
-    signature = files.signature
-    if signature not in known:
-        known[signature] = files.digest()
+    key = signature()
+    if key not in known:
+        known[key] = host_python().digest()
         try:
             memory.parent.mkdir(parents=True, exist_ok=True)
             memory.write_text(json.dumps(known))
         except OSError:
-            return known[signature]
-    return known[signature]
+            return known[key]
+    return known[key]
