@@ -63,7 +63,10 @@ def _same_number(expected: bytes, actual: bytes, tolerance: float | None) -> boo
         return False
     if tolerance is not None and not _NUMBER.fullmatch(expected):
         return False
-    return _close(float(expected), float(actual), DEFAULT_TOLERANCE if tolerance is None else tolerance)
+    one, other = float(expected), float(actual)
+    if math.isinf(one) or math.isinf(other):  # written with digits, but beyond the range of floats
+        return False
+    return _close(one, other, DEFAULT_TOLERANCE if tolerance is None else tolerance)
 
 
 def _close(expected: float, actual: float, tolerance: float) -> bool:
