@@ -276,9 +276,10 @@ class Test:
         (result,) = said.values()
         if examined is not None:
             result["examiner_why"] = examined["why"]
-            result["cpu_s"] += examined["stray_cpu_s"]
-            result["strays"] += examined["strays"]
+            for name in ("stray_cpu_s", "stray_peak_kb", "strays"):
+                result[name] += examined[name]  # one of them is 0: the last to be reaped finds the strays
         result["cpu_s"] += result["stray_cpu_s"]
+        result["peak_kb"] = max(result["peak_kb"], result["stray_peak_kb"])
         if self.flooded:
             result["why"] = "output"
         return result

@@ -2,7 +2,8 @@
 
 Everything that is not in ``seccomp.json`` fails with EPERM: among others ptrace, io_uring, bpf, perf, keyrings, System
 V and POSIX message queues and shared memory, extended attributes, namespaces, mounts, and scheduling or limits of
-other processes. ``clone3`` fails with ENOSYS, so that the C library falls back to ``clone``, whose flags can be read.
+other processes. What happens on SIGCHLD cannot be changed: a process that ignores it has children whose CPU time no
+one is told of. ``clone3`` fails with ENOSYS, so that the C library falls back to ``clone``, whose flags can be read.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
 from functools import cache
 from importlib.resources import files
 from typing import Any, BinaryIO
@@ -49,6 +51,8 @@ def docker_profile() -> dict[str, Any]:
             rule(allowed(), "SCMP_ACT_ALLOW"),
             rule(["clone"], "SCMP_ACT_ALLOW", arg(0, "SCMP_CMP_MASKED_EQ", _NEW_NAMESPACES, 0)),
             rule(["socket"], "SCMP_ACT_ALLOW", arg(0, "SCMP_CMP_LE", _LARGEST_FAMILY)),
+            rule(["rt_sigaction"], "SCMP_ACT_ALLOW", arg(0, "SCMP_CMP_NE", signal.SIGCHLD)),
+            rule(["rt_sigaction"], "SCMP_ACT_ALLOW", arg(1, "SCMP_CMP_EQ", 0)),
             rule(["prlimit64"], "SCMP_ACT_ALLOW", arg(0, "SCMP_CMP_EQ", 0)),
             rule(["personality"], "SCMP_ACT_ALLOW", arg(0, "SCMP_CMP_EQ", 0xFFFFFFFF)),
             rule(["clone3"], "SCMP_ACT_ERRNO", number=errno.ENOSYS),
@@ -75,6 +79,8 @@ def bpf_program() -> BinaryIO:
             program.add_rule(seccomp.ALLOW, name)
     program.add_rule(seccomp.ALLOW, "clone", seccomp.Arg(0, seccomp.MASKED_EQ, _NEW_NAMESPACES, 0))
     program.add_rule(seccomp.ALLOW, "socket", seccomp.Arg(0, seccomp.LE, _LARGEST_FAMILY))
+    program.add_rule(seccomp.ALLOW, "rt_sigaction", seccomp.Arg(0, seccomp.NE, signal.SIGCHLD))
+    program.add_rule(seccomp.ALLOW, "rt_sigaction", seccomp.Arg(1, seccomp.EQ, 0))
     program.add_rule(seccomp.ALLOW, "prlimit64", seccomp.Arg(0, seccomp.EQ, 0))
     program.add_rule(seccomp.ALLOW, "personality", seccomp.Arg(0, seccomp.EQ, 0xFFFFFFFF))
     if _known(seccomp, "clone3"):

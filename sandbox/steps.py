@@ -7,9 +7,11 @@ blind to work inside functions written in C. Numbers of different Python version
 
 from __future__ import annotations
 
+import _thread
 import mmap
 import sys
 import threading
+from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
@@ -19,6 +21,10 @@ _TOOL = 4
 
 _GUARDED = frozenset({"sys.settrace", "sys.setprofile", "sys.monitoring.register_callback"})
 """Audit events of what a program could do to stop the counter."""
+
+
+_THREAD_START: CodeType = threading.Thread._bootstrap_inner.__code__  # type: ignore[attr-defined]
+"""Where :mod:`threading` sets a new thread's trace function."""
 
 
 class StepCounter:
@@ -31,15 +37,20 @@ class StepCounter:
     def __init__(self, fd: int) -> None:
         self._cell = memoryview(mmap.mmap(fd, mmap.PAGESIZE)).cast("Q")
         self._armed = False
+        self._trusted = {_THREAD_START}
         if sys.version_info >= (3, 12):
             self._prepare_monitoring()
         else:
             self._enter = self._tracer()
+            self._follow_bare_threads()
         sys.addaudithook(self._guard)
 
     def _guard(self, event: str, _args: object) -> None:
-        if self._armed and event in _GUARDED:
-            raise RuntimeError(f"{event}: not while steps are counted")
+        if not self._armed or event not in _GUARDED:
+            return
+        if event == "sys.settrace" and sys._getframe(1).f_code in self._trusted:  # pyright: ignore[reportPrivateUsage]
+            return  # a thread of the program begins to be counted
+        raise RuntimeError(f"{event}: not while steps are counted")
 
     def start(self) -> None:
         """Count everything that runs from here on, in every thread."""
@@ -79,6 +90,20 @@ class StepCounter:
             self._events = events.JUMP | events.BRANCH | events.PY_START
             self._set_events = monitoring.set_events
             del sys.monitoring  # its functions raise no audit events
+
+    def _follow_bare_threads(self) -> None:
+        """Have threads that do not start through :mod:`threading` traced as well."""
+        begin, enter = _thread.start_new_thread, self._enter
+
+        def start_new_thread(function: Callable[..., object], *rest: Any) -> int:
+            def run(*args: Any, **kwargs: Any) -> None:
+                sys.settrace(enter)
+                function(*args, **kwargs)
+
+            self._trusted.add(run.__code__)
+            return begin(run, *rest)
+
+        _thread.start_new_thread = start_new_thread
 
     def _tracer(self) -> Any:
         cell = self._cell

@@ -38,6 +38,15 @@ class _Child:
     why: str = ""
 
 
+@dataclass
+class _Strays:
+    """Processes that a program left running, and what they cost."""
+
+    count: int = 0
+    cpu_s: float = 0.0
+    peak_kb: int = 0
+
+
 class Zygote:
     """``namespaced``: this process lives in a PID namespace of its own, where a signal to everybody is safe."""
 
@@ -124,35 +133,34 @@ class Zygote:
         if child.tag == "examine":  # its partner has nobody left to answer to
             for partner in self.children.values():
                 _kill(partner.pid)
-        strays, stray_cpu = (0, 0.0) if self.children else self._sweep()
+        strays = _Strays() if self.children else self._sweep()
         answer = {
             "tag": child.tag,
             "status": status,
             "cpu_s": usage.ru_utime + usage.ru_stime,
-            "stray_cpu_s": stray_cpu,
+            "stray_cpu_s": strays.cpu_s,
             "wall_s": wall,
             "peak_kb": usage.ru_maxrss,
+            "stray_peak_kb": strays.peak_kb,
             "why": child.why,
-            "strays": strays,
+            "strays": strays.count,
         }
         self.link.send(json.dumps(answer).encode())
 
-    def _sweep(self) -> tuple[int, float]:
-        """Kill and reap every process that a program left; how many there were and the CPU seconds they used."""
-        strays, cpu = 0, 0.0
+    def _sweep(self) -> _Strays:
+        """Kill and reap every process that a program left."""
+        strays = _Strays()
         while True:
             try:
                 pid, _, usage = os.wait4(-1, os.WNOHANG)
-            except ChildProcessError:
-                return strays, cpu
-            if pid == 0:
-                self._kill_all()
-                try:
+                if pid == 0:
+                    self._kill_all()
                     pid, _, usage = os.wait4(-1, 0)
-                except ChildProcessError:
-                    return strays, cpu
-            strays += 1
-            cpu += usage.ru_utime + usage.ru_stime
+            except ChildProcessError:
+                return strays
+            strays.count += 1
+            strays.cpu_s += usage.ru_utime + usage.ru_stime
+            strays.peak_kb = max(strays.peak_kb, usage.ru_maxrss)
 
     def _kill_all(self) -> None:
         if self.namespaced:
