@@ -1,0 +1,9 @@
+# does: Overflows the C stack.
+# expect: verdict runtime_error|memory_limit|time_limit
+import sys
+
+sys.setrecursionlimit(1 << 30)
+nested = []
+for _ in range(1_000_000):
+    nested = [nested]
+repr(nested)

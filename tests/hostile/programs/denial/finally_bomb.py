@@ -1,0 +1,58 @@
+# does: Doubles its bytecode with every nested finally, so that compiling it eats time and memory.
+# limits: cpu_s=1 wall_s=4 memory_mb=128
+# expect: not_accepted
+try:
+    pass
+finally:
+    try:
+        pass
+    finally:
+        try:
+            pass
+        finally:
+            try:
+                pass
+            finally:
+                try:
+                    pass
+                finally:
+                    try:
+                        pass
+                    finally:
+                        try:
+                            pass
+                        finally:
+                            try:
+                                pass
+                            finally:
+                                try:
+                                    pass
+                                finally:
+                                    try:
+                                        pass
+                                    finally:
+                                        try:
+                                            pass
+                                        finally:
+                                            try:
+                                                pass
+                                            finally:
+                                                try:
+                                                    pass
+                                                finally:
+                                                    try:
+                                                        pass
+                                                    finally:
+                                                        try:
+                                                            pass
+                                                        finally:
+                                                            try:
+                                                                pass
+                                                            finally:
+                                                                try:
+                                                                    pass
+                                                                finally:
+                                                                    try:
+                                                                        pass
+                                                                    finally:
+                                                                        print("compiled")

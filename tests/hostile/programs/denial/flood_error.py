@@ -1,0 +1,7 @@
+# does: Fills the error stream without end.
+# limits: cpu_s=2 output_kb=256
+# expect: verdict output_limit
+import sys
+
+while True:
+    sys.stderr.write("e" * 1000)

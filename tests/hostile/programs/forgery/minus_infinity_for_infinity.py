@@ -1,0 +1,4 @@
+# does: Prints infinity of the wrong sign.
+# answer: inf
+# expect: verdict wrong_answer
+print("-inf")

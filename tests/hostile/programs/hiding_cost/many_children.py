@@ -1,0 +1,15 @@
+# does: Burns processor time in many short children, one after the other.
+# answer: done
+# limits: cpu_s=4
+# expect: cpu_s >= 0.3
+import os
+import time
+
+for _ in range(10):
+    if os.fork() == 0:
+        until = time.process_time() + 0.04
+        while time.process_time() < until:
+            pass
+        os._exit(0)
+    os.wait()
+print("done")
