@@ -16,7 +16,7 @@ from typing import Any
 
 from sandbox import cgroup, rootfs, seccomp
 from sandbox.backend import CORES, HEADROOM_MB, SHM_MB, START_S, TMP_MB
-from sandbox.bundle import BOOT, bundle, runner_config
+from sandbox.bundle import BOOT, PYTHON_OPTIONS, bundle, runner_config
 from sandbox.channel import Channel, WorkerLost
 from sandbox.errors import SandboxUnavailable
 from sandbox.wire import Frame
@@ -138,7 +138,7 @@ class BubblewrapWorker:
                 descriptors = ["--seccomp", str(policy.fileno()), "--json-status-fd", str(status_out)]
                 as_nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
                 self._process = subprocess.Popen(
-                    [*command, *descriptors, "--", "/usr/local/bin/python3", "-I", "-c", BOOT],
+                    [*command, *descriptors, "--", "/usr/local/bin/python3", *PYTHON_OPTIONS, BOOT],
                     stdin=there.fileno(),
                     stdout=there.fileno(),
                     stderr=self._complaints,

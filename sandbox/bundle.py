@@ -18,6 +18,9 @@ _WARM = (
 )
 """Modules that programs often import; the zygote has them ready."""
 
+PYTHON_OPTIONS = ("-s", "-P", "-c")
+"""Isolated like ``-I``, but heeding the environment, which is ours: without PYTHONHASHSEED no run repeats another."""
+
 BOOT = """
 import sys, os, json, types
 def take(size):

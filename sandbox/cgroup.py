@@ -47,18 +47,18 @@ class ControlGroup:
 
     def limit(self, memory_bytes: int, processes: int, cores: float) -> None:
         """Set the bounds of the whole group; a controller that is missing stays without one."""
-        values = (
-            {"memory.max": memory_bytes, "memory.swap.max": 0, "pids.max": processes}
-            if self.version == 2
-            else {"memory.limit_in_bytes": memory_bytes, "pids.max": processes}
-        )
-        for name, value in values.items():
-            self._write(name, str(value))
         if self.version == 2:
-            self._write("cpu.max", f"{int(cores * 100_000)} 100000")
+            values = [
+                ("memory.max", memory_bytes),
+                ("memory.swap.max", 0),
+                ("cpu.max", f"{int(cores * 100_000)} 100000"),
+            ]
         else:
-            self._write("memory.memsw.limit_in_bytes", str(memory_bytes))
-            self._write("cpu.cfs_quota_us", str(int(cores * 100_000)))
+            # Memory with swap may not be below memory: which one has to be written first depends on the direction.
+            swap, memory = ("memory.memsw.limit_in_bytes", memory_bytes), ("memory.limit_in_bytes", memory_bytes)
+            values = [swap, memory, swap, ("cpu.cfs_quota_us", int(cores * 100_000))]
+        for name, value in (*values, ("pids.max", processes)):
+            self._write(name, str(value))
 
     def oom_kills(self) -> int:
         """How many processes of this group the kernel has killed for want of memory so far."""

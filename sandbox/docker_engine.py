@@ -13,7 +13,7 @@ from typing import Any
 
 from sandbox import image, seccomp
 from sandbox.backend import CORES, HEADROOM_MB, SHM_MB, START_S, TMP_MB
-from sandbox.bundle import BOOT, bundle, runner_config
+from sandbox.bundle import BOOT, PYTHON_OPTIONS, bundle, runner_config
 from sandbox.channel import Channel, WorkerLost
 from sandbox.errors import SandboxUnavailable
 from sandbox.wire import Frame
@@ -140,7 +140,7 @@ class DockerWorker:
     def __init__(self, client: Any, name: str, options: dict[str, Any]) -> None:
         self._client = client
         self._memory_mb, self._processes = 256, 16
-        self._container = client.containers.create(name, ["python3", "-I", "-c", BOOT], **options)
+        self._container = client.containers.create(name, ["python3", *PYTHON_OPTIONS, BOOT], **options)
         self._channel: Channel | None = None
         try:
             params = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}

@@ -11,7 +11,7 @@ import time
 import warnings
 
 from sandbox.backend import START_S
-from sandbox.bundle import BOOT, bundle, runner_config
+from sandbox.bundle import BOOT, PYTHON_OPTIONS, bundle, runner_config
 from sandbox.channel import Channel
 from sandbox.wire import Frame
 
@@ -50,7 +50,7 @@ class UnsafeWorker:
         self._channel = Channel(here)
         with there:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-c", BOOT],
+                [sys.executable, *PYTHON_OPTIONS, BOOT],
                 stdin=there.fileno(),
                 stdout=there.fileno(),
                 stderr=subprocess.DEVNULL,
