@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -199,7 +200,12 @@ def _open_runs(settings: RunSettings, context: Any, profile: Profile, folder: Pa
     git = {"mlflow.source.git.commit": state["commit"], "git.dirty": state["dirty"]} if state else {}
     versions = {f"version.{package}": version for package, version in provenance.package_versions().items()}
     parent = store.open(run_key(folder.name), folder.name, {**ids, "corecode.kind": "run"})
-    parent.tags({**ids, **git, **versions})
+    shown = {
+        "mlflow.source.name": "corecode",
+        "mlflow.user": os.environ.get("USER") or str(os.getuid()),
+        "mlflow.note.content": profile.description,
+    }
+    parent.tags({**ids, **git, **versions, **shown})
     parent.parameters(profile.model_dump())
     child = store.open(
         run_key(folder.name, name),
