@@ -31,7 +31,7 @@ class Worker(Protocol):
         ...
 
     def fit(self, memory_mb: int, processes: int) -> None:
-        """Grow its outer bounds to hold a program with these limits."""
+        """Set its outer bounds to hold a program with these limits, and not much more."""
         ...
 
     def oom_kills(self) -> int:

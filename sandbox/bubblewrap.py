@@ -184,9 +184,9 @@ class BubblewrapWorker:
             raise WorkerLost(f"{error} {complaint}".strip()) from error
 
     def fit(self, memory_mb: int, processes: int) -> None:
-        if self._group is None or (memory_mb <= self._memory_mb and processes <= self._processes):
+        if self._group is None or (memory_mb == self._memory_mb and processes == self._processes):
             return
-        self._memory_mb, self._processes = max(memory_mb, self._memory_mb), max(processes, self._processes)
+        self._memory_mb, self._processes = memory_mb, processes
         self._group.limit((self._memory_mb + HEADROOM_MB) << 20, self._processes + 16, CORES)
 
     def oom_kills(self) -> int:

@@ -144,6 +144,11 @@ def new_module(name: str, filename: str) -> dict[str, Any]:
     return namespace
 
 
+def run_nothing(_task: Task) -> int:
+    """Leave the compiled program for others."""
+    return 0
+
+
 def run_stdio(task: Task) -> int:
     sys.argv = task.command["argv"]
     namespace = new_module("__main__", task.command["name"])

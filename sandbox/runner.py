@@ -33,6 +33,8 @@ FLUSH_BYTES = 1 << 20
 STDERR_KEPT = 4096
 RUNNER_PROCESSES = 3
 """Runner, zygote and examiner, which count against a limit of processes."""
+LARGE_SOURCE = 1 << 15
+COMPILER = {"cpu_s": 10.0, "wall_s": 31.0}
 EXAMINER = {"cpu_s": 20.0, "memory_bytes": 1 << 30, "file_bytes": 1 << 20}
 
 Result = dict[str, Any]
@@ -82,17 +84,19 @@ class Runner:
         """Run all tests of a request; the results go back in order, several to a frame."""
         request = frame.header
         program, cache = self.scratch.file(frame.blobs[0]), self.scratch.file(b"")
+        uncompiled = self._compile(request, frame.blobs, program, cache)
         results: list[Result] = []
         blobs: list[bytes] = []
         retire = False
         sent = time.monotonic()
         left = len(request["tests"])
         for item in request["tests"]:
-            test = Test(self, request, item, frame.blobs)
+            test = uncompiled or Test(self, request, item, frame.blobs)
             try:
-                result = {"why": "supervisor"} if retire else test.run(program, cache)
+                result = {"why": "supervisor"} if retire else test.result or test.run(program, cache)
             except ZygoteLost:
-                result, retire = {"why": "supervisor"}, True
+                result = {"why": "supervisor"}
+            retire = retire or result["why"] == "supervisor"
             if not self.scratch.clean():
                 retire = True
             results.append(result)
@@ -112,6 +116,21 @@ class Runner:
                 break
         os.close(program)
         os.close(cache)
+
+    def _compile(self, request: dict[str, Any], blobs: tuple[bytes, ...], program: int, cache: int) -> Test | None:
+        """Compile a large source ahead, so that no test pays for it; the failed attempt, which stands for every test.
+
+        A small one is compiled by the first test's process, which saves a fork.
+        """
+        if len(blobs[0]) < LARGE_SOURCE:
+            return None
+        limits = {**request["limits"], **COMPILER}
+        test = Test(self, {**request, "kind": "compile", "limits": limits, "steps": False}, {"in": 0}, blobs)
+        try:
+            test.result = test.run(program, cache)
+        except ZygoteLost:
+            test.result = {"why": "supervisor"}
+        return test if test.result["why"] or test.result["status"] else None
 
     def _new_oom_kills(self) -> int:
         """How many processes the kernel killed in this sandbox for want of memory since the last look."""
@@ -185,6 +204,7 @@ class Test:
         self.readers: dict[int, str] = {}
         self.size = 0
         self.flooded = False
+        self.result: Result = {}
 
     def written(self) -> list[bytes]:
         """What it wrote: standard output, the end of standard error, and its answer to a call or an examination."""
@@ -332,4 +352,4 @@ def main(config: dict[str, Any]) -> None:
     child.run(job, PURPOSES[job.command["do"]])
 
 
-PURPOSES = {"stdio": child.run_stdio, "call": child.run_call, "serve": servant.serve}
+PURPOSES = {"stdio": child.run_stdio, "call": child.run_call, "serve": servant.serve, "compile": child.run_nothing}

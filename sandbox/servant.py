@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -48,6 +49,7 @@ class Servant:
         """Names of classes that both sides know: their instances travel as data."""
         self.objects: list[object] = []
         self.numbers: dict[int, int] = {}
+        self.pid = os.getpid()
 
     def answer(self) -> None:
         """Read one request, do it, and reply with its value or its exception."""
@@ -65,6 +67,8 @@ class Servant:
         finally:
             if counter is not None:
                 counter.stop()
+        if os.getpid() != self.pid:
+            os._exit(0)  # a fork of the program's: one process answers
         try:
             rpc.send(self.task.channel, reply, self._opaque)
         except plain.NotPlain as error:
