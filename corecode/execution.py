@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from corecode.config import SandboxConfig
+from corecode.errors import InfrastructureError
 from corecode.problems import Problem
-from sandbox import Judgement, Sandbox, Verdict
+from sandbox import Judgement, Sandbox, SandboxUnavailable, Verdict, open_sandbox
 
 Job = tuple[Problem, str | None]
 """A problem and the program that should solve it (None: no program was found)."""
+
+
+def open_configured(config: SandboxConfig) -> Sandbox:
+    """The sandbox that a profile asks for.
+
+    Raises:
+        InfrastructureError: when it cannot be had here; the message names the remedy.
+    """
+    try:
+        return open_sandbox(config.backend, workers=config.workers, cost=config.cost)
+    except SandboxUnavailable as error:
+        raise InfrastructureError(str(error)) from error
 
 
 class Executor:

@@ -7,7 +7,7 @@ problems -> sft_warmup -> planner_grpo -> coder_grpo -> evaluation
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,10 +15,13 @@ from typing import Any, Literal
 from corecode.arms import arm
 from corecode.config import GRPOConfig, Profile
 from corecode.datasets import load as load_problems
+from corecode.errors import InfrastructureError, UserError
+from corecode.execution import Executor, open_configured
 from corecode.generation.generator import derive_seed
-from corecode.problems import write_problems
+from corecode.problems import Problem, Reference, write_problems
 from corecode.training.records import RESULT, write_json
 from corecode.training.spec import JOB, JobSpec, spec_digest
+from sandbox import Verdict
 
 TEAM = ("planner", "coder")
 """The team that is trained, in order."""
@@ -58,6 +61,8 @@ def make_problems(profile: Profile, run: Path) -> dict[str, Any]:
     from hashlib import sha256
 
     splits = load_problems(profile.dataset, profile.seed)
+    if profile.dataset.name != "dials":  # whose references are right by construction
+        splits["sft"] = only_right_references(profile, splits["sft"])
     folder = run / "problems"
     digests = {split: write_problems(folder / f"{split}.jsonl", problems) for split, problems in splits.items()}
     if profile.model.scratch is not None:
@@ -71,6 +76,32 @@ def make_problems(profile: Profile, run: Path) -> dict[str, Any]:
     }
     write_json(folder / "problems.json", summary)
     return summary
+
+
+def only_right_references(profile: Profile, problems: Sequence[Problem]) -> list[Problem]:
+    """The problems with those reference solutions alone that pass all their tests in the sandbox: nothing else is
+    taught. A problem may be left without any.
+
+    Raises:
+        InfrastructureError: when a reference could not be judged.
+        UserError: when no reference is right.
+    """
+    with open_configured(profile.sandbox) as sandbox:
+        jobs = [(problem, reference.program) for problem in problems for reference in problem.references]
+        judgements = iter(Executor(sandbox).judge(jobs))
+    checked: list[Problem] = []
+    for problem in problems:
+        kept: list[Reference] = []
+        for reference in problem.references:
+            judgement = next(judgements)
+            if judgement.verdict is Verdict.SANDBOX_ERROR:
+                raise InfrastructureError(f"the reference of problem {problem.id!r} has no verdict: {judgement.detail}")
+            if judgement.verdict is Verdict.ACCEPTED:
+                kept.append(reference)
+        checked.append(problem.model_copy(update={"references": kept}))
+    if not any(problem.references for problem in checked):
+        raise UserError("no reference program of the warm-up data passes its own tests; check programs and tests")
+    return checked
 
 
 def sft_jobs(profile: Profile, run: Path) -> list[Job]:

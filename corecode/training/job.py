@@ -89,11 +89,10 @@ def _sft(spec: JobSpec) -> dict[str, float]:
 
 
 def _grpo(spec: JobSpec) -> dict[str, float]:
-    from corecode.execution import Executor
+    from corecode.execution import Executor, open_configured
     from corecode.generation.transformers import TransformersGenerator
     from corecode.training import grpo
     from corecode.training.scene import Scene
-    from sandbox import open_sandbox
 
     if spec.grpo is None:
         raise UserError("a grpo job needs the field 'grpo'")
@@ -110,8 +109,7 @@ def _grpo(spec: JobSpec) -> dict[str, float]:
             )
     policy, tokenizer = _policy(spec)
     journal = _journal(spec)
-    sandbox = open_sandbox(profile.sandbox.backend, workers=profile.sandbox.workers, cost=profile.sandbox.cost)
-    with sandbox:
+    with open_configured(profile.sandbox) as sandbox:
         executor = Executor(sandbox)
         scene = Scene(
             _team(spec), spec.role, partners, config, profile.rewards, executor, profile.sandbox.cost, spec.seed
@@ -134,16 +132,14 @@ def _grpo(spec: JobSpec) -> dict[str, float]:
 
 
 def _evaluate(spec: JobSpec) -> dict[str, float]:
-    from corecode.execution import Executor
+    from corecode.execution import Executor, open_configured
     from corecode.generation.transformers import TransformersGenerator
     from corecode.training.evaluate import evaluate
-    from sandbox import open_sandbox
 
     profile = spec.profile
     batch = profile.execution.generation_batch
     generators = {name: TransformersGenerator(*_load(spec, name), batch) for name in spec.team}
-    sandbox = open_sandbox(profile.sandbox.backend, workers=profile.sandbox.workers, cost=profile.sandbox.cost)
-    with sandbox:
+    with open_configured(profile.sandbox) as sandbox:
         return evaluate(
             spec.arm,
             _team(spec),

@@ -168,12 +168,13 @@ class Scene:
             self._recent.popleft()
         missing = sum(count for count, _ in self._recent)
         share = missing / max(LOSS_WINDOW, sum(count for _, count in self._recent))
-        if lost == len(rewards) or share > self.config.max_infrastructure_loss:
+        allowed = self.config.max_infrastructure_loss
+        if share > allowed or (lost == len(rewards) and allowed < 1):
             recent = sum(count for _, count in self._recent)
             raise InfrastructureError(
                 f"the sandbox gave no verdict on {missing} of the last {recent} samples"
                 f" ({lost} of {len(rewards)} in this step), more than max_infrastructure_loss"
-                f" {self.config.max_infrastructure_loss} allows; see `corecode doctor`"
+                f" {allowed} allows; see `corecode doctor`"
             )
 
     def _metrics(

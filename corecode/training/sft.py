@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from datasets import Dataset
 from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import Sampler
@@ -14,7 +16,7 @@ from trl.trainer.sft_config import SFTConfig as TRLConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
 from corecode.config import ExecutionConfig, SFTConfig
-from corecode.training.examples import batches
+from corecode.training.examples import IGNORED, batches
 from corecode.training.optimizers import MuonAdamW, cosine
 from corecode.training.records import Journal
 
@@ -62,6 +64,17 @@ class WarmupTrainer(SFTTrainer):
         return scheduler
 
 
+def collate(rows: Sequence[Mapping[str, list[int]]], pad: int) -> dict[str, torch.Tensor]:
+    """Pad on the right. A causal model never looks at what follows, so positions stand in for an attention mask, and
+    attention runs without one."""
+    length = max(len(row["input_ids"]) for row in rows)
+    return {
+        "input_ids": torch.tensor([row["input_ids"] + [pad] * (length - len(row["input_ids"])) for row in rows]),
+        "labels": torch.tensor([row["labels"] + [IGNORED] * (length - len(row["labels"])) for row in rows]),
+        "position_ids": torch.arange(length)[None],
+    }
+
+
 class Recorder(TrainerCallback):
     """Writes the logged metrics."""
 
@@ -103,6 +116,7 @@ def train(
         model=policy,
         processing_class=tokenizer,
         train_dataset=Dataset.from_list(list(rows)),
+        data_collator=partial(collate, pad=tokenizer.pad_token_id),
         optimizers=(optimizer, None),
         args=TRLConfig(
             output_dir=str(folder / "trainer"),

@@ -7,56 +7,20 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, set_seed
-
+from corecode.config import ScratchConfig
+from corecode.models import new_model, train_tokenizer
 from corecode.problems import Problem, Reference, Test
 from sandbox import Judgement, Program, TestResult, Verdict
 
-TEMPLATE = "{% for m in messages %}{{ m['content'] }}{% if m['role'] == 'assistant' %}<eos>{% endif %}{% endfor %}"
+SCRATCH = ScratchConfig(width=32, layers=2, heads=2, vocabulary=300)
 
 
-def tiny_tokenizer(texts: Sequence[str], vocabulary: int = 300) -> Any:
-    raw = Tokenizer(models.BPE())
-    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    raw.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    raw.train_from_iterator(
-        texts,
-        trainers.BpeTrainer(
-            vocab_size=vocabulary,
-            special_tokens=["<pad>", "<eos>"],
-            initial_alphabet=alphabet,
-            show_progress=False,
-        ),
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=raw,
-        pad_token="<pad>",
-        eos_token="<eos>",
-        padding_side="left",
-        model_max_length=512,
-        chat_template=TEMPLATE,
-    )
+def tiny_tokenizer(texts: Sequence[str]) -> Any:
+    return train_tokenizer(texts, SCRATCH.vocabulary)
 
 
-def tiny_model(tokenizer: Any, seed: int = 0, width: int = 32, layers: int = 2, std: float = 0.06) -> Any:
-    set_seed(seed)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=width,
-        intermediate_size=2 * width,
-        num_hidden_layers=layers,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        max_position_embeddings=512,
-        tie_word_embeddings=True,
-        pad_token_id=tokenizer.pad_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        bos_token_id=None,
-        initializer_range=std,
-    )
-    return LlamaForCausalLM(config)
+def tiny_model(tokenizer: Any, seed: int = 0) -> Any:
+    return new_model(SCRATCH, tokenizer, seed)
 
 
 def problem(number: int, answer: str = "1", statement: str | None = None) -> Problem:
