@@ -66,19 +66,19 @@ OPERATIONS = {
     ),
     "raise": Operation(
         ("add k to each number", "raise each number by k"),
-        (Variant("x to x + {k}", "a = [x + {k} for x in a]"),),
+        (Variant("raise x + {k}", "a = [x + {k} for x in a]"),),
         loops=True,
     ),
     "times": Operation(
         ("multiply each number by k", "replace each number by k times it"),
-        (Variant("x to x * {k}", "a = [x * {k} for x in a]"),),
+        (Variant("times x * {k}", "a = [x * {k} for x in a]"),),
         loops=True,
     ),
     "divide": Operation(
         ("divide each number by {c}", "replace each number by one {c}-th of it"),
         (
-            Variant("x to x // {c}", "a = [x // {c} for x in a]"),
-            Variant("x to int(x / {c})", "a = [int(x / {c}) for x in a]"),
+            Variant("divide x // {c}", "a = [x // {c} for x in a]"),
+            Variant("divide int(x / {c})", "a = [int(x / {c}) for x in a]"),
         ),
         loops=True,
     ),
@@ -93,20 +93,20 @@ OPERATIONS = {
     "diff": Operation(
         ("take the differences of neighbours", "replace the list by its neighbour differences"),
         (
-            Variant("x, y to y - x", "a = [y - x for x, y in zip(a, a[1:])]"),
-            Variant("x, y to x - y", "a = [x - y for x, y in zip(a, a[1:])]"),
+            Variant("differ y - x", "a = [y - x for x, y in zip(a, a[1:])]"),
+            Variant("differ x - y", "a = [x - y for x, y in zip(a, a[1:])]"),
         ),
         loops=True,
     ),
     "total": Operation(
         ("form the running totals", "replace each number by the total so far"),
         (
-            Variant("totals with own", "a = [sum(a[:i + 1]) for i in range(len(a))]"),
-            Variant("totals without own", "a = [sum(a[:i]) for i in range(len(a))]"),
+            Variant("total with own", "a = [sum(a[:i + 1]) for i in range(len(a))]"),
+            Variant("total without own", "a = [sum(a[:i]) for i in range(len(a))]"),
         ),
         loops=True,
     ),
-    "flip": Operation(("reverse the list", "turn the list around"), (Variant("reverse", "a = a[::-1]"),)),
+    "flip": Operation(("reverse the list", "read the list backwards"), (Variant("reverse", "a = a[::-1]"),)),
 }
 DIAL_OPERATIONS = frozenset({"above", "join", "raise", "times"})
 
@@ -318,13 +318,12 @@ def structures(rng: random.Random) -> dict[Split, Structures]:
 
 
 def _wanted(blueprint: Blueprint, conventions: Conventions, rng: random.Random) -> int:
-    """A small number that really occurs in some results, so that yes is not a rare answer."""
+    """A digit that really occurs in some results where there is one, so that yes is not a rare answer."""
     as_list = replace(blueprint, report="list").program(conventions | {"format/list": 0})
-    found = [
-        int(x) for _ in range(4) for x in run(as_list, " ".join(str(rng.randint(-9, 9)) for _ in range(7))).split()
-    ]
-    small = [x for x in found if abs(x) <= 20]
-    return rng.choice(small) if small else blueprint.wanted
+    inputs = [" ".join(str(rng.randint(-9, 9)) for _ in range(7)) for _ in range(6)]
+    found = [int(x) for stdin in inputs for x in run(as_list, stdin).split()]
+    digits = [x for x in found if 0 <= x <= 9]
+    return rng.choice(digits) if digits else blueprint.wanted
 
 
 def _blueprint(split: Split, parts: Structures, conventions: Conventions, rng: random.Random) -> Blueprint:
@@ -339,7 +338,7 @@ def _blueprint(split: Split, parts: Structures, conventions: Conventions, rng: r
     starts = [k for k in range(10) if list(itertools.accumulate(turns, turn, initial=k))[-1] > 0]
     (report,) = rng.choices(list(REPORT_WEIGHTS), list(REPORT_WEIGHTS.values()))
     constants = tuple(rng.randint(2, 4) for _ in operations)
-    blueprint = Blueprint(operations, report, rng.choice(starts), turns, constants, rng.randint(-3, 5))
+    blueprint = Blueprint(operations, report, rng.choice(starts), turns, constants, rng.randint(0, 9))
     return replace(blueprint, wanted=_wanted(blueprint, conventions, rng)) if report == "has" else blueprint
 
 
