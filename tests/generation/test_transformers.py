@@ -160,7 +160,10 @@ def test_no_chats_give_no_answers(model: Any, tokenizer: Any) -> None:
 
 def test_a_model_with_windows_is_refused(tokenizer: Any) -> None:
     config = Qwen2Config(
-        **{"vocab_size": 300, "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2},
+        vocab_size=300,
+        hidden_size=64,
+        intermediate_size=64,
+        num_hidden_layers=2,
         use_sliding_window=True,
         max_window_layers=1,
     )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 from collections.abc import Sequence
 from typing import Any
+
+import pytest
 
 from corecode.config import ScratchConfig
 from corecode.models import new_model, train_tokenizer
 from corecode.problems import Problem, Reference, Test
-from sandbox import Judgement, Program, TestResult, Verdict
+from sandbox import Judgement, Program, SandboxUnavailable, TestResult, Verdict, open_sandbox
 
 SCRATCH = ScratchConfig(width=32, layers=2, heads=2, vocabulary=300)
 
@@ -78,3 +81,13 @@ class LocalSandbox:
         return self
 
     def __exit__(self, *_exc: object) -> None: ...
+
+
+def need_sandbox() -> None:
+    """End the test where no real sandbox works: a failure in CI, a skip with its reason on a user's machine."""
+    try:
+        open_sandbox(workers=1).close()
+    except SandboxUnavailable as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"required in CI: {error}", pytrace=False)
+        pytest.skip(f"no sandbox: {error}")

@@ -1,0 +1,122 @@
+"""The evaluation of an arm: programs are judged once, outages leave rows that say so and score nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tiny import LocalSandbox, problem
+
+from corecode.config import EvaluationConfig, SamplingConfig
+from corecode.errors import InfrastructureError
+from corecode.execution import Executor
+from corecode.generation.generator import Chat, Completion
+from corecode.roles.roles import role
+from corecode.teams import Team, rollout
+from corecode.training.evaluate import evaluate
+from corecode.training.records import Journal
+
+PROBLEMS = [problem(i, str(i)) for i in range(5)]
+CONFIG = EvaluationConfig(samples=3, temperatures=[0.2, 1.0])
+
+
+class Scripted:
+    """Answers with the number in the statement; sample 1 of each problem is wrong. Fails ``outages`` times first."""
+
+    def __init__(self, outages: int = 0) -> None:
+        self.outages = outages
+        self.calls = 0
+
+    def generate(self, chats: Sequence[Chat], n: int, sampling: SamplingConfig, seed: int) -> list[list[Completion]]:
+        self.calls += 1
+        if self.outages:
+            self.outages -= 1
+            raise InfrastructureError("the server does not answer")
+        answers: list[list[Completion]] = []
+        for chat in chats:
+            number = chat[0]["content"].split("Print ")[1][0]
+            answers.append([Completion(f"print({9 if i == 1 else number})", (5, 1), 2, False) for i in range(n)])
+        return answers
+
+
+def rows(folder: Path, name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / name).read_text().splitlines()]
+
+
+def run(folder: Path, generator: Scripted, sandbox: LocalSandbox) -> dict[str, float]:
+    team = Team((role("coder", "compact"),))
+    executor = Executor(sandbox, remember=True)
+    journal = Journal(folder)
+    return evaluate(
+        "sft/alone", team, {"coder": generator}, PROBLEMS, CONFIG, executor, journal, folder, seed=1, batch=1
+    )
+
+
+def test_each_distinct_program_runs_once(tmp_path: Path) -> None:
+    sandbox = LocalSandbox()
+    results = run(tmp_path, Scripted(), sandbox)
+    assert results == {"evaluation/pass@1/T0.2": 2 / 3, "evaluation/pass@1/T1": 2 / 3}
+    assert len(sandbox.sources) == 2 * len(PROBLEMS), "two programs a problem, over both temperatures"
+    for name in ("T0.2.jsonl", "T1.jsonl"):
+        assert [(row["problem_id"], row["sample"], row["verdict"]) for row in rows(tmp_path, name)] == [
+            (f"p{i}", sample, "wrong_answer" if sample == 1 else "accepted") for i in range(5) for sample in range(3)
+        ]
+
+
+def test_a_generator_is_asked_twice(tmp_path: Path) -> None:
+    assert run(tmp_path, Scripted(outages=1), LocalSandbox())["evaluation/pass@1/T0.2"] == 2 / 3
+    assert all(row["missing"] is None for row in rows(tmp_path, "T0.2.jsonl"))
+
+
+def test_a_lasting_outage_leaves_missing_rows(tmp_path: Path) -> None:
+    results = run(tmp_path, Scripted(outages=2), LocalSandbox())
+    first = rows(tmp_path, "T0.2.jsonl")
+    lost = [row for row in first if row["missing"]]
+    assert len(lost) == 3, "one problem's block (batch 1)"
+    assert all(row["verdict"] is None and "does not answer" in row["missing"] for row in lost)
+    assert results["evaluation/pass@1/T0.2"] == 2 / 3, "missing rows enter no mean"
+
+
+def test_an_unjudged_program_is_missing_and_not_wrong(tmp_path: Path) -> None:
+    run(tmp_path, Scripted(), LocalSandbox(broken=["print(3)"]))
+    lost = [row for row in rows(tmp_path, "T1.jsonl") if row["missing"]]
+    assert [(row["problem_id"], row["sample"], row["verdict"], row["passed"]) for row in lost] == [
+        ("p3", 0, None, 0),
+        ("p3", 2, None, 0),
+    ]
+
+
+class Numbering:
+    """A Planner whose thoughts are numbered, and a Coder that repeats the number it reads."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def generate(self, chats: Sequence[Chat], n: int, sampling: SamplingConfig, seed: int) -> list[list[Completion]]:
+        answers: list[list[Completion]] = []
+        for chat in chats:
+            prompt = chat[0]["content"]
+            if prompt.endswith("### Thought\n"):
+                texts = [f"thought {self.count + i}" for i in range(n)]
+                self.count += n
+            else:
+                texts = [f"print({prompt.split('thought ')[1].split()[0]}, {i})" for i in range(n)]
+            answers.append([Completion(text, (1,), 1, False) for text in texts])
+        return answers
+
+
+def test_protocols() -> None:
+    """``paper``: one thought, n programs. ``independent``: n thoughts with a program each."""
+    team = Team((role("planner", "compact"), role("coder", "compact")))
+    sampling = dict.fromkeys(("planner", "coder"), SamplingConfig())
+    expected = {
+        "paper": [["print(0, 0)", "print(0, 1)"], ["print(1, 0)", "print(1, 1)"]],
+        "independent": [["print(0, 0)", "print(1, 0)"], ["print(2, 0)", "print(3, 0)"]],
+    }
+    for protocol in ("paper", "independent"):
+        both = Numbering()
+        groups = rollout(team, {"planner": both, "coder": both}, sampling, PROBLEMS[:2], 2, protocol, seed=0)
+        assert [[run.program for run in group] for group in groups] == expected[protocol]
+        assert [group[0].problem.id for group in groups] == ["p0", "p1"]
