@@ -41,6 +41,8 @@ LONGEST_VALUE = 500
 FLUSH_S = 2.0
 RETRY_S = 15.0
 """Longer pause after a store did not answer: each attempt blocks for a while."""
+PATIENCE_S = 15.0
+"""How long the end of a run is tried again."""
 BATCH = 100  # MLflow's limit for parameters and tags in one call; metrics may be ten times as many
 log = logging.getLogger(__name__)
 
@@ -325,9 +327,12 @@ class TrackedRun:
         return found[0] if found else None
 
     def end(self, status: Status) -> None:
-        """Send what waits and end the run, with a few attempts."""
-        for attempt in range(4):
+        """Send what waits and end the run; a store that does not answer is asked again for a while."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
             done = self.flush()
             if self.attempt("status", lambda client: client.set_terminated(self.id, status)) and done:
                 return
-            time.sleep(2**attempt)
+            if time.monotonic() > deadline:
+                return
+            time.sleep(2)

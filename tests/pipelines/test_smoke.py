@@ -16,15 +16,22 @@ from assets import STAGES
 ROOT = Path(__file__).parents[2]
 
 
-def corecode(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+def corecode(home: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
         [sys.executable, "-c", "from pipelines.cli import main; main()", *arguments],
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         cwd=ROOT,
         env={**os.environ, "CORECODE_HOME": str(home)},
-        timeout=400,
     )
+
+
+def output(process: subprocess.Popen[str]) -> str:
+    """What a command that ended well has printed."""
+    out, err = process.communicate(timeout=580)
+    assert process.returncode == 0, err
+    return out
 
 
 @pytest.fixture(scope="module")
@@ -33,15 +40,15 @@ def home(new_home: Callable[[str], Path]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def summary(home: Path) -> Path:
-    """``summary.json`` of one run."""
-    ended = corecode(home, "run", "smoke", "--seed", "1")
-    assert ended.returncode == 0, ended.stderr
-    return Path(ended.stdout.splitlines()[-1])
+def summaries(home: Path) -> list[Path]:
+    """``summary.json`` of two runs with the same seed, which went on at the same time in the same home."""
+    started = [corecode(home, "run", "smoke", "--seed", "1") for _ in range(2)]
+    return [Path(output(process).splitlines()[-1]) for process in started]
 
 
 @pytest.mark.slow
-def test_the_real_chain_leaves_everything_behind(summary: Path) -> None:
+def test_the_real_chain_leaves_everything_behind(summaries: list[Path]) -> None:
+    summary = summaries[0]
     found = json.loads(summary.read_text(encoding="utf-8"))
     run = summary.parent.parent
     assert list(found["arms"]) == ["sft/alone", "sft/team", "final/alone", "final/team"]
@@ -60,23 +67,19 @@ def test_the_real_chain_leaves_everything_behind(summary: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_champion_answers(home: Path, summary: Path, tmp_path: Path) -> None:
+def test_the_champion_answers(home: Path, summaries: list[Path], tmp_path: Path) -> None:
     problem = tmp_path / "problem.txt"
     problem.write_text("Read a number and print it.", encoding="utf-8")
-    first = corecode(home, "solve", "--problem", str(problem))
-    assert first.returncode == 0, first.stderr
-    assert first.stdout.startswith("Thought\n")
-    assert "\nProgram\n" in first.stdout
-    model = str(summary.parent.parent / "champion")
-    assert corecode(home, "solve", "--problem", str(problem), "--model", model).stdout == first.stdout
+    models = ["champion", str(summaries[0].parent.parent / "champion")]
+    answers = [output(corecode(home, "solve", "--problem", str(problem), "--model", model)) for model in models]
+    assert answers[0].startswith("Thought\n")
+    assert "\nProgram\n" in answers[0]
+    assert answers[0] == answers[1]
 
 
 @pytest.mark.slow
-def test_the_same_seed_gives_the_same_bytes(home: Path, summary: Path) -> None:
-    ended = corecode(home, "run", "smoke", "--seed", "1")
-    assert ended.returncode == 0, ended.stderr
-    again = Path(ended.stdout.splitlines()[-1])
-    assert again != summary
-    assert again.with_name("metrics.json").read_bytes() == summary.with_name("metrics.json").read_bytes()
-    digests = [json.loads(path.read_text(encoding="utf-8"))["digests"]["metrics"] for path in (summary, again)]
+def test_the_same_seed_gives_the_same_bytes(summaries: list[Path]) -> None:
+    assert summaries[0] != summaries[1]
+    assert summaries[0].with_name("metrics.json").read_bytes() == summaries[1].with_name("metrics.json").read_bytes()
+    digests = [json.loads(path.read_text(encoding="utf-8"))["digests"]["metrics"] for path in summaries]
     assert digests[0] == digests[1]
