@@ -34,7 +34,8 @@ more, then reported as ``sandbox_error``. No call waits for ever. When the ownin
 processes die with it; a container ends because its standard input closes, and the next opening sweeps what an engine
 forgot.
 
-*Not covered.* Faults of the kernel, the container runtime or the CPU (side channels). Timing of a neighbour's load.
+*Not covered.* Faults of the kernel, the container runtime or the CPU (side channels). Timing of a neighbour's load, and
+the few bits that numbers of processes and inodes tell of the programs before.
 Counted steps: they are counted in the program's own interpreter, so a program bent on it can lower them; CPU time and
 memory are the kernel's. What asserts take from the program by name without defining it themselves, such as helper
 functions of a prompt, is the program's. A checker, to do its work, gets the expected output inside, after the program

@@ -38,6 +38,10 @@ class Worker(Protocol):
         """How many processes the kernel has killed in it for want of memory; 0 where that cannot be known."""
         ...
 
+    def interrupt(self) -> None:
+        """Make a :meth:`get` in another thread end."""
+        ...
+
     def close(self) -> None:
         """End it and everything in it. May be called twice."""
         ...

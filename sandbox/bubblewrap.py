@@ -192,6 +192,9 @@ class BubblewrapWorker:
     def oom_kills(self) -> int:
         return self._group.oom_kills() if self._group is not None else 0
 
+    def interrupt(self) -> None:
+        self._channel.interrupt()
+
     def close(self) -> None:
         self._channel.close()
         process: subprocess.Popen[bytes] | None = getattr(self, "_process", None)

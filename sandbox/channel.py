@@ -107,7 +107,11 @@ class Channel:
             start += 8 + size
         del self._raw[:start]
 
-    def close(self) -> None:
+    def interrupt(self) -> None:
+        """Break the connection: whoever waits for it finds it ended."""
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self.interrupt()
         self._connection.close()

@@ -15,6 +15,7 @@ import os
 import random
 import resource
 import signal
+import struct
 import sys
 import threading
 import typing
@@ -26,6 +27,7 @@ from typing import Any, NoReturn
 from sandbox import plain
 from sandbox.steps import StepCounter
 
+_SIZE = struct.Struct("!Q")
 CRASHED = 1
 """Exit code after an uncaught exception, as Python's own."""
 
@@ -93,13 +95,16 @@ def _prepare(job: Job) -> Task:
 def _compiled(program: int, cache: int, name: str) -> CodeType:
     """The program's code: from the cache that an earlier test's process left *before* it ran anything untrusted."""
     cached = read_all(cache)
-    if cached:
-        return marshal.loads(cached)
+    if len(cached) > _SIZE.size and _SIZE.unpack_from(cached)[0] == len(cached):
+        return marshal.loads(memoryview(cached)[_SIZE.size :])
     code = compile(read_all(program), name, "exec", dont_inherit=True)
-    # memoryview: a program may hold megabytes of constants, and one write may be short.
-    left = memoryview(marshal.dumps(code))
-    while left:
-        left = left[os.write(cache, left) :]
+    data = marshal.dumps(code)
+    # The size comes last: a process that is killed here leaves nothing that looks whole.
+    for content, position in ((data, _SIZE.size), (_SIZE.pack(_SIZE.size + len(data)), 0)):
+        left = memoryview(content)
+        while left:
+            written = os.pwrite(cache, left, position)
+            left, position = left[written:], position + written
     return code
 
 

@@ -186,6 +186,10 @@ class DockerWorker:
         """0: the runner reads its own group's counter and tells."""
         return 0
 
+    def interrupt(self) -> None:
+        if self._channel is not None:
+            self._channel.interrupt()
+
     def close(self) -> None:
         import docker.errors
 

@@ -161,7 +161,7 @@ class Remote:
         _link(self).ask("set item", target=self, key=key, value=value)
 
     def __contains__(self, value: object) -> bool:
-        return _link(self).value("contains", target=self, value=value) is True
+        return any(item == value for item in self)  # what it holds is data; what it says of itself is not
 
     def __iter__(self) -> Any:
         return _link(self).value("iterate", target=self)

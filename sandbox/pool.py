@@ -296,7 +296,7 @@ def _shut(shared: _Shared, lanes: list[_Lane]) -> None:
     for lane in lanes:
         worker = lane.worker
         if worker is not None:
-            worker.close()
+            worker.interrupt()  # its own thread closes it
     for lane in lanes:
         if lane.thread is not None and lane.thread is not threading.current_thread():
             lane.thread.join(timeout=10)

@@ -17,7 +17,7 @@ import socket
 import struct
 import sys
 import time
-from typing import Any
+from typing import Any, NoReturn
 
 from sandbox import child, examiner, servant
 from sandbox.scratch import Scratch
@@ -47,8 +47,9 @@ class ZygoteLost(Exception):
 class Runner:
     """Serves requests until the host is gone."""
 
-    def __init__(self, link: socket.socket, config: dict[str, Any]) -> None:
+    def __init__(self, link: socket.socket, zygote: int, config: dict[str, Any]) -> None:
         self.link = link
+        self.zygote = zygote
         self.config = config
         self.scratch = Scratch(config["scratch"])
         self.data_bytes, self.address_bytes = own_size()
@@ -180,6 +181,18 @@ class Runner:
             raise self.lose()
         return json.loads(message)
 
+    def give_up(self) -> NoReturn:
+        """The zygote is silent: a program has stopped it, or the machine is too busy, which is no program's fault.
+
+        Raises:
+            ZygoteLost: in the first case. Otherwise this process ends, and the host starts anew.
+        """
+        with open(f"/proc/{self.zygote}/stat") as file:
+            state = file.read().rpartition(")")[2].split()[0]
+        if state != "T":
+            os._exit(1)
+        raise self.lose()
+
     def lose(self) -> ZygoteLost:
         """Give up on the zygote: nobody but this process stays alive."""
         if self.config["namespaced"]:
@@ -280,7 +293,7 @@ class Test:
         while len(said) < answers:
             left = end - time.monotonic()
             if left <= 0:
-                raise self.runner.lose()
+                self.runner.give_up()
             for fd, _ in poll.poll(left * 1000):
                 if fd == 0:
                     os._exit(0)
@@ -336,13 +349,13 @@ def main(config: dict[str, Any]) -> None:
     gc.collect()
     gc.freeze()
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    parent = os.fork() != 0
-    if not parent:
+    pid = os.fork()
+    if pid == 0:
         settle(config["scratch"][0], Scratch(config["scratch"]).file(b""))
     ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # for good, and for every fork of these two
-    if parent:
+    if pid:
         there.close()
-        Runner(here, config).serve()
+        Runner(here, pid, config).serve()
         return
     here.close()
     job = Zygote(there, config["namespaced"]).serve()

@@ -101,8 +101,6 @@ class Servant:
                 return getattr(target, request["name"])
             case "item":
                 return target[request["key"]]
-            case "contains":
-                return request["value"] in target
             case "iterate":
                 return iter(target)
             case "next":

@@ -76,6 +76,9 @@ class UnsafeWorker:
     def oom_kills(self) -> int:
         return 0
 
+    def interrupt(self) -> None:
+        self._channel.interrupt()
+
     def close(self) -> None:
         self._channel.close()
         try:

@@ -34,12 +34,18 @@ if [[ $action == stop ]]; then
     pid=$(cat "$pidfile")
     kill "$pid"
     for _ in $(seq 300); do
-      kill -0 "$pid" 2>/dev/null || exit 0
+      kill -0 "$pid" 2>/dev/null || break
       sleep 0.1
     done
-    echo "the engine $pid does not end" >&2
-    exit 1
+    if kill -0 "$pid" 2>/dev/null; then
+      echo "the engine $pid does not end" >&2
+      exit 1
+    fi
   fi
+  # An engine mounts its folders onto themselves and leaves them so; nested ones first.
+  awk -v folder="$folder/" 'index($2, folder) == 1 { print $2 }' /proc/mounts | sort -r | while read -r mounted; do
+    umount "$mounted"
+  done
   exit 0
 fi
 
