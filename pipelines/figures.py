@@ -44,15 +44,21 @@ def _add(found: dict[str, Any], name: str, interval: Json | None) -> None:
         found |= {name: interval["value"], f"{name}/low": interval["low"], f"{name}/high": interval["high"]}
 
 
-def results_table(summary: Json) -> Table:
-    """The short table at the end of a run: one line an arm and temperature, in percent with 95 % intervals."""
+WIDE = 110
+"""Columns of a terminal in which a figure and its interval fit on one line."""
+
+
+def results_table(summary: Json, width: int = WIDE) -> Table:
+    """The short table at the end of a run: one line an arm and temperature, in percent with 95 % intervals (below the
+    figure where the terminal is narrow)."""
     from rich import box
     from rich.table import Table
 
     deepest = str(max((int(k) for arm in summary["arms"].values() for k in _ks(arm)), default=1))
     columns = ["1"] if deepest == "1" else ["1", deepest]
-    table = Table(box=box.SIMPLE_HEAD, title=None, pad_edge=False)
-    for heading in ("arm", "T"):
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    narrow = width < WIDE
+    for heading in ("arm",) if narrow else ("arm", "T"):
         table.add_column(heading, no_wrap=True)
     for heading in (*(f"pass@{k}" for k in columns), "APR", "CG (pass@1)"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -63,9 +69,13 @@ def results_table(summary: Json) -> Table:
             if figures is None:
                 continue
             gain = by_team.get(arm, {"temperatures": {}})["temperatures"].get(str(temperature))
-            shown = [percent(figures["pass@k"].get(k)) for k in columns]
-            cg = percent(gain["pass@1"]["cg"], sign=True) if gain else ""
-            table.add_row(arm, str(temperature), *shown, percent(figures["apr"]), cg)
+            shown = [percent(figures["pass@k"].get(k)) for k in columns] + [percent(figures["apr"])]
+            shown.append(percent(gain["pass@1"]["cg"], sign=True) if gain else "")
+            if narrow:
+                stacked = [cell.replace(" [", "\n[").replace(", ", ",") for cell in shown]
+                table.add_row(f"{arm}\nT {temperature}", *stacked)
+            else:
+                table.add_row(arm, str(temperature), *shown)
         table.add_section()
     return table
 

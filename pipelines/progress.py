@@ -134,7 +134,7 @@ class RichReporter(Reporter):
             transient=True,
             refresh_per_second=4,
         )
-        self._run = self._progress.add_task("run", total=len(STAGES), steps="", shown="", left="")
+        self._run = self._progress.add_task("starting", total=len(STAGES), steps="", shown="", left="")
         self._jobs: dict[str, TaskID] = {}
 
     def __enter__(self) -> RichReporter:

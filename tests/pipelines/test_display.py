@@ -118,6 +118,20 @@ def test_results_table() -> None:
     assert lines["final/alone"].rstrip().endswith("50.0 [40.0, 60.0]")
 
 
+def test_results_table_fits_a_narrow_terminal() -> None:
+    out = io.StringIO()
+    one = summary()
+    one["arms"]["planner-grpo/team"] = one["arms"].pop("final/alone")
+    sure = interval(1.0, 1.0, 1.0)
+    one["arms"]["final/team"]["temperatures"]["0.2"] |= {"pass@k": {"1": sure, "5": sure}, "apr": sure}
+    Console(file=out, width=80).print(results_table(one, 80))
+    lines = out.getvalue().splitlines()
+    assert "…" not in out.getvalue()
+    place = next(number for number, line in enumerate(lines) if line.lstrip().startswith("final/team"))
+    assert lines[place].split() == ["final/team", "100.0", "100.0", "100.0", "+50.0"]
+    assert lines[place + 1].split() == ["T", "0.2", "[100.0,100.0]", "[100.0,100.0]", "[100.0,100.0]", "[25.0,?]"]
+
+
 def test_run_metrics_have_the_same_names_in_every_run() -> None:
     found = run_metrics(summary())
     assert found["pass@1/final/team/T0.2"] == 0.6
