@@ -60,7 +60,7 @@ def results_table(summary: Json, width: int = WIDE) -> Table:
     narrow = width < WIDE
     for heading in ("arm",) if narrow else ("arm", "T"):
         table.add_column(heading, no_wrap=True)
-    for heading in (*(f"pass@{k}" for k in columns), "APR", "CG (pass@1)"):
+    for heading in (*(f"pass@{k}" for k in columns), "APR", "CG" if narrow else "CG (pass@1)"):
         table.add_column(heading, justify="right", no_wrap=True)
     by_team = {one["system"]: one for one in summary["collaboration_gain"].values()}
     for temperature in summary["temperatures"]:
