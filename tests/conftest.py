@@ -21,6 +21,12 @@ def missing(reason: str) -> None:
     pytest.skip(reason)
 
 
+@pytest.fixture(scope="session")
+def missing_requirement() -> Callable[[str], None]:
+    """:func:`missing`, for tests that need more than a backend."""
+    return missing
+
+
 @pytest.fixture(scope="session", params=BACKENDS)
 def backend(request: pytest.FixtureRequest) -> str:
     """The name of a backend that works here."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import time
 from pathlib import Path
 
 MARK = "corecode-hostile-mark"
@@ -43,16 +44,20 @@ def descendants() -> set[str]:
     return found
 
 
-def containers(label: str) -> set[str]:
-    """Containers of the engine that carry a label, running or not; empty without an engine."""
+def containers() -> set[str]:
+    """Containers that this process owns, running or not; empty without an engine."""
     import docker
+    import docker.errors
+
+    from sandbox.docker_engine import OWNER_LABEL, owner
 
     try:
         client = docker.from_env()
     except docker.errors.DockerException:
         return set()
+    mine = {"label": f"{OWNER_LABEL}={owner()}"}
     try:
-        return {container.id for container in client.containers.list(all=True, filters={"label": label})}
+        return {container.id for container in client.containers.list(all=True, filters=mine, ignore_removed=True)}
     finally:
         client.close()
 
@@ -95,7 +100,30 @@ def files() -> set[str]:
     return found
 
 
-def control_groups(name: str) -> set[str]:
-    """Control groups whose name contains ``name``."""
-    top = Path("/sys/fs/cgroup")
-    return {str(path) for pattern in (f"*{name}*", f"*/*{name}*") for path in top.glob(pattern) if path.is_dir()}
+def control_groups() -> set[str]:
+    """Control groups that this process made."""
+    top, mine = Path("/sys/fs/cgroup"), f"corecode-sandbox-{os.getpid()}-*"
+    return {str(path) for pattern in (mine, f"*/{mine}") for path in top.glob(pattern)}
+
+
+def left_behind() -> dict[str, set[str]]:
+    """Everything of the above that is there now."""
+    return {
+        "processes": descendants(),
+        "containers": containers(),
+        "mounts": mounts(),
+        "files": files(),
+        "control groups": control_groups(),
+    }
+
+
+def check_nothing_left(before: dict[str, set[str]]) -> None:
+    """Compare with the state before; what is dying gets a moment."""
+    until = time.monotonic() + 10
+    while True:
+        after = left_behind()
+        more = {kind: after[kind] - before[kind] for kind in after}
+        if not any(more.values()) or time.monotonic() > until:
+            assert more == {kind: set() for kind in after}
+            return
+        time.sleep(0.2)

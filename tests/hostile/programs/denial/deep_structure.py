@@ -1,4 +1,5 @@
 # does: Overflows the C stack.
+# limits: cpu_s=1 wall_s=3
 # expect: verdict runtime_error|memory_limit|time_limit
 import sys
 

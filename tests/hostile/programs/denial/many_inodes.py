@@ -1,5 +1,5 @@
 # does: Makes empty files and folders, which cost kernel memory and no file size.
-# limits: cpu_s=1 wall_s=3 memory_mb=64
+# limits: cpu_s=0.5 wall_s=1 memory_mb=64
 # expect: not_accepted
 import os
 

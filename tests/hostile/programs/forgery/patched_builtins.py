@@ -1,7 +1,7 @@
 # does: Replaces builtins, so that checks of a list mean nothing.
 # kind: call asserts
 # tests: order
-# limits: cpu_s=1 wall_s=1.5
+# limits: cpu_s=0.5 wall_s=1
 # expect: not_accepted
 import builtins
 

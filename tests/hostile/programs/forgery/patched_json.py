@@ -1,6 +1,6 @@
 # does: Replaces the functions that a judge would use to send the result home.
 # kind: call asserts
-# limits: cpu_s=1 wall_s=1.5
+# limits: cpu_s=0.5 wall_s=1
 # expect: not_accepted
 import io
 import json
