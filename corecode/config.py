@@ -100,7 +100,8 @@ class SFTConfig(Section):
     learning_rate: float = 4e-3
     """Peak learning rate, cosine after the warm-up steps."""
     optimizer: Literal["adamw", "muon"] = "muon"
-    """``muon``: Muon for hidden matrices, AdamW for the rest (plain torch only)."""
+    """``muon``: Muon for hidden matrices, AdamW for the rest (plain torch and all weights only; DeepSpeed and adapters
+    train with AdamW)."""
     warmup_steps: int = 40
     """Steps of linear warm-up."""
     coder_without_thought: float = Field(default=0.2, ge=0, le=1)

@@ -18,7 +18,6 @@ import torch
 from datasets import Dataset
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import PrinterCallback, TrainerCallback
-from trl.models.utils import unwrap_model_for_generation
 from trl.trainer.grpo_config import GRPOConfig as TRLConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
@@ -29,9 +28,10 @@ from corecode.generation.transformers import TransformersGenerator
 from corecode.problems import Problem
 from corecode.teams import Rollout
 from corecode.training.optimizers import linear
+from corecode.training.ranks import gathered, sum_over_ranks
 from corecode.training.records import Journal
 from corecode.training.scene import Scene
-from corecode.training.validation import Tally, Validator, curves
+from corecode.training.validation import Validator, curves
 
 LOGGED = {
     "loss": "policy/loss",
@@ -92,14 +92,7 @@ class RoleTrainer(GRPOTrainer):
     @contextmanager
     def sampler(self) -> Yields[TransformersGenerator]:
         """The policy's weights on this rank, gathered where they are sharded."""
-        wrapped: Any = self.model_wrapped
-        arguments: Any = self.args
-        with unwrap_model_for_generation(
-            wrapped,
-            self.accelerator,
-            gather_deepspeed3_params=arguments.ds3_gather_for_generation,
-            gradient_checkpointing_kwargs=arguments.gradient_checkpointing_kwargs,
-        ) as model:
+        with gathered(self) as model:
             yield TransformersGenerator(model, self.processing_class, self.generation_batch)
 
     def _step_seed(self, *parts: object) -> int:
@@ -155,12 +148,13 @@ class RoleTrainer(GRPOTrainer):
         for rows in order.split(self.rows_per_pass or len(order)):
             part, entropy = self._packed(model, input_ids[rows], attention_mask[rows], logits_to_keep)
             logps = logps.index_copy(0, rows, part)
-            entropies = entropies.index_copy(0, rows, entropy)
+            if entropy is not None:  # the reference model's head gives none
+                entropies = entropies.index_copy(0, rows, entropy)
         return logps, entropies if compute_entropy else None, None
 
     def _packed(
         self, model: Any, ids_BT: torch.Tensor, mask_BT: torch.Tensor, completion: int
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
         kept = mask_BT.sort(dim=1, descending=True, stable=True).indices[:, : int(mask_BT.sum(1).max())]
         packed_BL = ids_BT.gather(1, kept)
         prompt_B, answer_B = mask_BT[:, :-completion].sum(1), mask_BT[:, -completion:].sum(1)
@@ -172,7 +166,8 @@ class RoleTrainer(GRPOTrainer):
         place_C = torch.arange(completion, device=packed_BL.device)
         source_BC = (prompt_B[:, None] + place_C - 1).clamp(max=packed_BL.shape[1] - 2)
         inside_BC = place_C < answer_B[:, None]
-        return output.log_probs.gather(1, source_BC) * inside_BC, output.entropy.gather(1, source_BC) * inside_BC
+        entropy = output.entropy.gather(1, source_BC) * inside_BC if output.entropy is not None else None
+        return output.log_probs.gather(1, source_BC) * inside_BC, entropy
 
     def _generate_single_turn(
         self,
@@ -259,23 +254,12 @@ class Recorder(TrainerCallback):
     def _validate(self, step: int) -> None:
         if self.validator is None:
             return
-        tally = _sum_over_ranks(self.validator.measure())
+        tally = sum_over_ranks(self.validator.measure())
         self.journal.metrics(step, self.steps, curves(tally))
 
 
 SCENE_METRICS = {"infrastructure", "group", "completion", "program", "reward", "thought"}
 """First parts of the names that the scene logs."""
-
-
-def _sum_over_ranks(tally: Tally) -> Tally:
-    from accelerate.utils import gather_object
-
-    total: Tally = {}
-    for part in gather_object([tally]):
-        for name, (value, count) in part.items():
-            before = total.get(name, (0.0, 0))
-            total[name] = (before[0] + value, before[1] + count)
-    return total
 
 
 def trainer_arguments(

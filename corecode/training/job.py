@@ -190,12 +190,13 @@ def _journal(spec: JobSpec) -> Journal:
 
 
 def _save(trainer: Any, tokenizer: Any, spec: JobSpec) -> None:
-    """Save the trained policy as a plain folder; sharded weights are gathered on the main process."""
+    """Save the trained policy as a plain folder; the main process writes, all ranks take part in the gathering."""
     from corecode.models import save_model
+    from corecode.training.ranks import gathered
 
-    model = trainer.accelerator.unwrap_model(trainer.model)
-    if _is_main_process():
-        save_model(model, tokenizer, spec.folder / MODEL)
+    with gathered(trainer) as model:
+        if _is_main_process():
+            save_model(model, tokenizer, spec.folder / MODEL)
     trainer.accelerator.wait_for_everyone()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from datasets import Dataset
+from peft import PeftModel
 from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import Sampler
 from transformers import PrinterCallback, TrainerCallback
@@ -108,7 +109,7 @@ def train(
         micro = max(n for n in range(1, min(execution.micro_batch, micro) + 1) if micro % n == 0)
     on_cpu = execution.device == "cpu"
     optimizer = None
-    if config.optimizer == "muon" and deepspeed is None:
+    if config.optimizer == "muon" and deepspeed is None and not isinstance(policy, PeftModel):
         optimizer = MuonAdamW(policy, config.learning_rate, BETAS, WEIGHT_DECAY)
     trainer = WarmupTrainer(
         order,

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import LocalSandbox, problem, tiny_model, tiny_tokenizer
+from tiny import SCRATCH, LocalSandbox, problem, tiny_model, tiny_tokenizer
 
-from corecode.config import ExecutionConfig, GRPOConfig, RewardConfig, SamplingConfig
+from corecode.config import ExecutionConfig, GRPOConfig, LoraConfig, ModelConfig, RewardConfig, SamplingConfig
 from corecode.errors import UserError
 from corecode.execution import Executor
 from corecode.generation.transformers import TransformersGenerator
+from corecode.models import add_adapters, load_model, save_model
 from corecode.problems import Problem
 from corecode.roles.extract import Extraction
 from corecode.roles.roles import Artifact, Role, role
@@ -263,3 +264,26 @@ def test_a_small_micro_batch_accumulates_to_the_same_step(tokenizer: Any, tmp_pa
     execution = ExecutionConfig(micro_batch=3)
     arguments = grpo.trainer_arguments(SHORT, execution, tmp_path, 0, None)
     assert (arguments.per_device_train_batch_size, arguments.gradient_accumulation_steps) == (2, 4)
+
+
+@pytest.mark.parametrize("lora", [False, True])
+def test_the_policy_is_held_to_the_reference(tokenizer: Any, tmp_path: Path, lora: bool) -> None:
+    """With beta above 0 the KL divergence from the start is logged; adapters train alone."""
+    save_model(tiny_model(tokenizer, 1), tokenizer, tmp_path / "start")
+    start = load_model(ModelConfig(scratch=SCRATCH), tmp_path / "start")
+    before = weights(start)
+    policy = add_adapters(start, LoraConfig(rank=2), seed=0) if lora else start
+    config = SHORT.model_copy(update={"beta": 0.05, "steps": 3, "validate_every": 0})
+    reward = RewardConfig(preset="accuracy")
+    scene = Scene(Team((CODER,)), "coder", {}, config, reward, Executor(Marks()), "steps", seed=5)
+    journal = Journal(tmp_path)
+    train(scene, policy, tokenizer, PROBLEMS, [], {}, ExecutionConfig(), journal, tmp_path, seed=5)
+    divergence = [line["metrics"]["policy/kl"] for line in lines(tmp_path)]
+    assert divergence[0] == pytest.approx(0, abs=1e-6)
+    assert divergence[-1] > 0
+    if lora:
+        save_model(policy, tokenizer, tmp_path / "end")
+        merged = load_model(ModelConfig(scratch=SCRATCH), tmp_path / "end").state_dict()
+        changed = {name.split(".")[-2] for name in before if not torch.equal(before[name], merged[name])}
+        assert "embed_tokens" not in changed
+        assert "q_proj" in changed
