@@ -44,10 +44,15 @@ def run_profile(name: str, seed: int | None, overrides: Sequence[str], dry_run: 
         UserError, InfrastructureError: before the run begins; later failures are printed and become the exit code.
     """
     profile = load_profile(name, overrides, seed)
-    check_inputs(profile)
     if dry_run:
+        # A profile can be read and checked before its problems were fetched.
+        absent = profile.dataset.path is not None and not Path(profile.dataset.path).exists()
+        check_inputs(profile, problems=not absent)
         _show(profile)
+        if absent:
+            print(f"# dataset.path: {profile.dataset.path} is not there yet; the run needs it (docs/datasets.md)")
         return 0
+    check_inputs(profile)
     return _execute(profile, str(Path(name).absolute()) if Path(name).is_file() else name, seed, overrides)
 
 

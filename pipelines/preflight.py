@@ -21,13 +21,13 @@ def is_hub_id(path: str) -> bool:
     return owner not in (".", "..") and not Path(owner).is_dir()
 
 
-def check_inputs(profile: Profile) -> None:
-    """Check what the profile names: problem files and the model.
+def check_inputs(profile: Profile, problems: bool = True) -> None:
+    """Check what the profile names: the model, and unless ``problems`` is False the problem files.
 
     Raises:
         UserError: naming the file or field.
     """
-    if profile.dataset.path is not None:
+    if problems and profile.dataset.path is not None:
         from corecode.datasets import load
 
         load(profile.dataset, profile.seed)
