@@ -25,6 +25,8 @@ from sandbox.wire import Frame
 Cost = Literal["cpu_time", "steps"]
 ATTEMPTS = 2
 """A program whose sandbox died is tried once more; then it counts as a sandbox error."""
+INBOX = 4
+"""Programs in a sandbox at a time, of which one runs: it never waits for us. A batch's end is shared out singly."""
 SILENCE_S = 12.0
 """How long after a test's wall limit a runner may keep silent."""
 RESTART_PAUSE_S = 0.5
@@ -129,7 +131,7 @@ class _Shared:
 
 
 class _Lane:
-    """One thread with one sandbox. It keeps a second program in the sandbox's inbox, so that it never waits for us."""
+    """One thread with one sandbox. It keeps the sandbox's inbox filled."""
 
     def __init__(self, shared: _Shared) -> None:
         self.shared = shared
@@ -189,10 +191,10 @@ class _Lane:
     def _next(self) -> _Job | None:
         """A job to begin now, if the sandbox's inbox has room for one."""
         if self.again:
-            return self.again.popleft() if len(self.running) < 2 else None
+            return self.again.popleft() if len(self.running) < INBOX else None
         if not self.running:
             job = self.shared.queue.get()
-        elif len(self.running) < 2 and self.shared.queue.qsize() >= self.shared.workers:
+        elif len(self.running) < INBOX and self.shared.queue.qsize() >= self.shared.workers * len(self.running):
             try:
                 job = self.shared.queue.get_nowait()
             except queue.Empty:

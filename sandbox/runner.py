@@ -29,6 +29,8 @@ GRACE_S = 4.0
 """How long after a test's wall limit the zygote may take to answer before it is taken for dead."""
 FLUSH_S = 0.2
 """Results wait at most this long for others before they are sent."""
+PATIENCE_S = 0.01
+"""So long a test may keep results of the one before from being sent."""
 FLUSH_BYTES = 1 << 20
 STDERR_KEPT = 4096
 RUNNER_PROCESSES = 3
@@ -56,16 +58,19 @@ class Runner:
         self.null = os.open("/dev/null", os.O_RDWR)
         self.reader = FrameReader()
         self.oom_kills = 0
+        self.unsent = bytearray()
+        self.sent = 0.0
 
     def serve(self) -> None:
         """Say hello, then answer requests; ends the process when the host closes the connection."""
         hello = {"ready": True, "python": sys.version.split()[0], "base_kb": self._calibrate(), "uid": os.getuid()}
-        _write(pack(hello))
+        self._say(pack(hello))
         while True:
             frame = self.reader.next()
             if frame is not None:
                 self._answer(frame)
                 continue
+            self.flush()
             data = os.read(0, 1 << 18)
             if not data:
                 os._exit(0)
@@ -109,14 +114,29 @@ class Runner:
             if last or time.monotonic() - sent > FLUSH_S or sum(map(len, blobs)) > FLUSH_BYTES:
                 killed = any(one.get("status") == signal.SIGKILL for one in results)
                 header = {"id": request["id"], "results": results, "last": last, "retire": retire}
-                _write(pack({**header, "oom": self._new_oom_kills() if killed else 0}, blobs))
+                self._say(pack({**header, "oom": self._new_oom_kills() if killed else 0}, blobs))
                 results, blobs, sent = [], [], time.monotonic()
             if last and retire:
+                self.flush()
                 os._exit(0)
             if last:
                 break
         os.close(program)
         os.close(cache)
+
+    def _say(self, data: bytes) -> None:
+        """Send, at the latest when the runner has to wait for something: a busy host is not woken for every program."""
+        self.unsent += data
+        if len(self.unsent) > FLUSH_BYTES or time.monotonic() - self.sent > FLUSH_S:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what was said."""
+        left = memoryview(bytes(self.unsent))
+        self.unsent.clear()
+        self.sent = time.monotonic()
+        while left:
+            left = left[os.write(1, left) :]
 
     def _compile(self, request: dict[str, Any], blobs: tuple[bytes, ...], program: int, cache: int) -> Test | None:
         """Compile a large source ahead, so that no test pays for it; the failed attempt, which stands for every test.
@@ -294,7 +314,10 @@ class Test:
             left = end - time.monotonic()
             if left <= 0:
                 self.runner.give_up()
-            for fd, _ in poll.poll(left * 1000):
+            events = poll.poll(min(left, PATIENCE_S) * 1000 if self.runner.unsent else left * 1000)
+            if not events:
+                self.runner.flush()
+            for fd, _ in events:
                 if fd == 0:
                     os._exit(0)
                 elif fd == link.fileno():
@@ -335,12 +358,6 @@ class Test:
         if name == "err":
             del stream[:-STDERR_KEPT]
         return bool(data)
-
-
-def _write(data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(1, left) :]
 
 
 def main(config: dict[str, Any]) -> None:

@@ -109,7 +109,8 @@ class Program:
     """Source of a checker: run as ``checker.py INPUT EXPECTED OUTPUT`` (three files); it accepts by exit code 0 and
     output that is empty or starts with a number above 0."""
     setup: str = ""
-    """Source that runs before asserts, after the program (helper classes of a data set)."""
+    """Source that runs before asserts, after the program (helper classes of a data set). The program can read it: no
+    expected value belongs here."""
     stop_at_first_failure: bool = False
     """Skip the tests after the first failure: for pass/fail use, never for pass ratios."""
 
