@@ -21,7 +21,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from corecode.config import DatasetConfig
 from corecode.problems import Problem, Reference, Split, Test
@@ -74,17 +74,17 @@ OPERATIONS = {
         (Variant("times x * {k}", "a = [x * {k} for x in a]"),),
         loops=True,
     ),
-    "divide": Operation(
-        ("divide each number by {c}", "replace each number by one {c}-th of it"),
+    "halve": Operation(
+        ("halve each number", "divide each number by two"),
         (
-            Variant("divide x // {c}", "a = [x // {c} for x in a]"),
-            Variant("divide int(x / {c})", "a = [int(x / {c}) for x in a]"),
+            Variant("halve x // 2", "a = [x // 2 for x in a]"),
+            Variant("halve int(x / 2)", "a = [int(x / 2) for x in a]"),
         ),
         loops=True,
     ),
     "rotate": Operation(
-        ("rotate the list by {c}", "shift the list around by {c}"),
-        (Variant("rotate left {c}", "a = a[{c}:] + a[:{c}]"), Variant("rotate right {c}", "a = a[-{c}:] + a[:-{c}]")),
+        ("rotate the list by two", "shift the list around by two"),
+        (Variant("rotate left", "a = a[2:] + a[:2]"), Variant("rotate right", "a = a[-2:] + a[:-2]")),
     ),
     "sort": Operation(
         ("sort the numbers", "put the numbers in order"),
@@ -123,7 +123,7 @@ REPORTS = {
         ),
     ),
     "list": Operation(("print the numbers", "print the list"), (Variant("print list", ""),)),
-    "has": Operation(("tell whether {h} occurs", "say if there is a {h}"), (Variant("print whether {h} in a", ""),)),
+    "has": Operation(("tell whether k occurs", "say if k is among them"), (Variant("print whether {k} in a", ""),)),
 }
 OUTPUT_TYPE = {"sum": "integer", "largest": "integer", "middle": "integer", "list": "list", "has": "word"}
 REPORT_WEIGHTS = {"sum": 0.1, "largest": 0.15, "middle": 0.15, "list": 0.4, "has": 0.2}
@@ -132,7 +132,7 @@ MAY_BE_EMPTY = frozenset({"largest", "middle"})
 EMPTY_ANSWERS = ("0", "-1")
 FORMATS = {
     "list": ("print(*a)", "print(*a, sep=',')"),
-    "has": ("print('YES' if {h} in a else 'NO')", "print('Yes' if {h} in a else 'No')"),
+    "has": ("print('YES' if {k} in a else 'NO')", "print('Yes' if {k} in a else 'No')"),
 }
 """Conventions of the program: no thought mentions them."""
 
@@ -172,20 +172,14 @@ class Blueprint:
     report: str
     start: int
     turns: tuple[str, ...]
-    constants: tuple[int, ...]
-    """One constant an operation, in 2..4."""
-    wanted: int
-    """The number that the report ``has`` looks for."""
 
     @property
     def dial_states(self) -> list[int]:
         return list(itertools.accumulate(self.turns, turn, initial=self.start))
 
-    def fill(self, template: str, index: int, conventions: Conventions) -> str:
-        """Put the numbers into a template of operation ``index``."""
-        constant = self.constants[index] if index < len(self.constants) else 0
-        empty = EMPTY_ANSWERS[conventions["empty"]]
-        return template.format(k=self.dial_states[-1], c=constant, h=self.wanted, e=empty)
+    def fill(self, template: str, conventions: Conventions) -> str:
+        """Put the numbers into a template."""
+        return template.format(k=self.dial_states[-1], e=EMPTY_ANSWERS[conventions["empty"]])
 
     def variant(self, name: str, conventions: Conventions) -> Variant:
         return (OPERATIONS | REPORTS)[name].variants[conventions[name]]
@@ -197,7 +191,7 @@ class Blueprint:
             f" {word} {state}" for word, state in zip(self.turns, states[1:], strict=True)
         )
         names = (*self.operations, self.report)
-        steps = [self.fill(self.variant(name, conventions).step, i, conventions) for i, name in enumerate(names)]
+        steps = [self.fill(self.variant(name, conventions).step, conventions) for name in names]
         loops = [str(i + 2) for i, name in enumerate(self.operations) if OPERATIONS[name].loops]
         empty = f"empty -> {EMPTY_ANSWERS[conventions['empty']]}" if self.report in MAY_BE_EMPTY else "none"
         return AlgorithmicThought(
@@ -211,22 +205,20 @@ class Blueprint:
         """The program of an author with these conventions."""
         lines = ["a = list(map(int, input().split()))"]
         names = (*self.operations, self.report)
-        for i, name in enumerate(names):
+        for name in names:
             code = (
                 FORMATS[name][conventions[f"format/{name}"]]
                 if name in FORMATS
                 else self.variant(name, conventions).code
             )
-            lines.append(self.fill(code, i, conventions))
+            lines.append(self.fill(code, conventions))
         return "\n".join(lines)
 
     def statement(self, rng: random.Random) -> str:
         """One of the many wordings."""
         plain = dict.fromkeys(choices(), 0)
-        ops = "; ".join(
-            self.fill(rng.choice(OPERATIONS[name].phrases), i, plain) for i, name in enumerate(self.operations)
-        )
-        report = self.fill(rng.choice(REPORTS[self.report].phrases), len(self.operations), plain)
+        ops = "; ".join(self.fill(rng.choice(OPERATIONS[name].phrases), plain) for name in self.operations)
+        report = self.fill(rng.choice(REPORTS[self.report].phrases), plain)
         return rng.choice(FRAMES).format(
             start=self.start, turns=" ".join(self.turns), ops=ops, report=report, Report=report[0].upper() + report[1:]
         )
@@ -244,9 +236,7 @@ class Blueprint:
                     yield self, conventions | {name: other}
         for word in ("up", "down"):
             yield (
-                Blueprint(
-                    self.operations, self.report, turn(self.dial_states[-1], word), (), self.constants, self.wanted
-                ),
+                Blueprint(self.operations, self.report, turn(self.dial_states[-1], word), ()),
                 conventions,
             )
 
@@ -270,9 +260,8 @@ def make_tests(blueprint: Blueprint, conventions: Conventions, rng: random.Rando
     for i in range(2 * count + 2 if count > 1 else 1):
         length = rng.randint(1, 4) if i % 5 == 4 else rng.randint(5, 9)
         numbers = [rng.randint(-9, 9) for _ in range(length)]
-        for value in (blueprint.dial_states[-1], blueprint.wanted):
-            if rng.random() < 0.5:
-                numbers[rng.randrange(length)] = value
+        if rng.random() < 0.5:
+            numbers[rng.randrange(length)] = blueprint.dial_states[-1]
         if length > 3:
             numbers[rng.randrange(length)] = numbers[0]
         stdin = " ".join(map(str, numbers))
@@ -317,16 +306,7 @@ def structures(rng: random.Random) -> dict[Split, Structures]:
     }
 
 
-def _wanted(blueprint: Blueprint, conventions: Conventions, rng: random.Random) -> int:
-    """A digit that really occurs in some results where there is one, so that yes is not a rare answer."""
-    as_list = replace(blueprint, report="list").program(conventions | {"format/list": 0})
-    inputs = [" ".join(str(rng.randint(-9, 9)) for _ in range(7)) for _ in range(6)]
-    found = [int(x) for stdin in inputs for x in run(as_list, stdin).split()]
-    digits = [x for x in found if 0 <= x <= 9]
-    return rng.choice(digits) if digits else blueprint.wanted
-
-
-def _blueprint(split: Split, parts: Structures, conventions: Conventions, rng: random.Random) -> Blueprint:
+def _blueprint(split: Split, parts: Structures, rng: random.Random) -> Blueprint:
     """Draw one problem. The warm-up also sees one operation and shorter turns, which are easier to learn from."""
     easy = split == "sft" and rng.random() < 0.3
     if easy:
@@ -337,16 +317,15 @@ def _blueprint(split: Split, parts: Structures, conventions: Conventions, rng: r
         turns = rng.choice(parts.turns[0 if rng.random() < 0.5 else 1])
     starts = [k for k in range(10) if list(itertools.accumulate(turns, turn, initial=k))[-1] > 0]
     (report,) = rng.choices(list(REPORT_WEIGHTS), list(REPORT_WEIGHTS.values()))
-    constants = tuple(rng.randint(2, 4) for _ in operations)
-    blueprint = Blueprint(operations, report, rng.choice(starts), turns, constants, rng.randint(0, 9))
-    return replace(blueprint, wanted=_wanted(blueprint, conventions, rng)) if report == "has" else blueprint
+    return Blueprint(operations, report, rng.choice(starts), turns)
 
 
 def datasets(config: DatasetConfig, seed: int) -> dict[Split, list[Problem]]:
     """Make the four splits.
 
     Warm-up problems carry their author's thought and program and one test by that author; all others carry
-    :data:`TESTS` tests by the judge. No statement occurs twice in a split.
+    :data:`TESTS` tests by the judge, whose outputs differ: printing a constant never solves one. No statement occurs
+    twice in a split.
     """
     deal = structures(random.Random(f"{seed} structures"))
     judge = draw_conventions(random.Random(f"{seed} judge"))
@@ -363,16 +342,18 @@ def datasets(config: DatasetConfig, seed: int) -> dict[Split, list[Problem]]:
         problems: list[Problem] = []
         while len(problems) < sizes[split]:
             author = draw_conventions(rng) if split == "sft" else judge
-            blueprint = _blueprint(split, deal[split], author, rng)
+            blueprint = _blueprint(split, deal[split], rng)
             statement = blueprint.statement(rng)
-            if statement in seen:
+            tests = make_tests(blueprint, author, rng, 1 if split == "sft" else TESTS)
+            constant = split != "sft" and len({test.output for test in tests}) == 1
+            if statement in seen or constant:
                 continue
             seen.add(statement)
             problems.append(
                 Problem(
                     id=f"dials-{split}-{len(problems):05d}",
                     statement=statement,
-                    tests=make_tests(blueprint, author, rng, 1 if split == "sft" else TESTS),
+                    tests=tests,
                     split=split,
                     source="dials",
                     references=[Reference(program=blueprint.program(author), thought=blueprint.thought(author))],
