@@ -58,6 +58,9 @@ def judge(
     cost: Annotated[
         Cost, typer.Option("--cost", help="What counts as cost; steps is exact and slower.")
     ] = Cost.CPU_TIME,
+    image: Annotated[
+        str | None, typer.Option("--image", help="Image of the Docker engine, as 'corecode sandbox build' names it.")
+    ] = None,
     unsafe: Annotated[
         bool, typer.Option("--unsafe", help="Run the programs as plain processes with your rights. Trusted code only.")
     ] = False,
@@ -67,7 +70,7 @@ def judge(
     from pipelines.judge import judge_submissions, read_inputs, whole_file
 
     by_id, answers = read_inputs(problems, submissions)
-    with opened_sandbox(backend, workers, cost, unsafe) as sandbox:
+    with opened_sandbox(backend, workers, cost, image, unsafe) as sandbox:
         if out is None:
             tally = judge_submissions(by_id, answers, sandbox, sys.stdout)
         else:
@@ -100,17 +103,59 @@ def bench(
     typer.echo(to_json(report) if as_json else render(report))
 
 
+@sandbox_app.command()
+def build(
+    registry: Annotated[
+        bool, typer.Option("--registry", help="Build from python:3.12-slim, which the engine pulls from its registry.")
+    ] = False,
+) -> None:
+    """Make the Docker engine's sandbox image from this machine's own Python, without any registry; print its name."""
+    from corecode.errors import InfrastructureError
+    from sandbox import SandboxUnavailable
+    from sandbox import image as images
+
+    try:
+        typer.echo(_build_from_registry() if registry else images.build())
+    except SandboxUnavailable as error:
+        raise InfrastructureError(str(error)) from error
+
+
+REGISTRY_IMAGE = "corecode-sandbox:python3.12"
+
+
+def _build_from_registry() -> str:
+    """Build the image of ``infra/docker/sandbox``; its name."""
+    import docker.errors
+
+    from corecode.errors import InfrastructureError, UserError
+    from sandbox import image as images
+
+    folder = Path(__file__).parents[1] / "infra" / "docker" / "sandbox"
+    if not folder.is_dir():
+        raise UserError(f"--registry needs a checkout of this project, there is no {folder}; build without it")
+    client = images.connect(timeout_s=600)
+    try:
+        client.images.build(path=str(folder), tag=REGISTRY_IMAGE, rm=True)
+    except (docker.errors.DockerException, OSError) as error:
+        raise InfrastructureError(
+            f"the engine cannot build from its registry ({error}); without --registry no registry is needed"
+        ) from error
+    return REGISTRY_IMAGE
+
+
 def cores() -> int:
     """Processor cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 @contextmanager
-def opened_sandbox(backend: Backend, workers: int | None, cost: Cost, unsafe: bool) -> Iterator[Sandbox]:
+def opened_sandbox(
+    backend: Backend, workers: int | None, cost: Cost, image: str | None, unsafe: bool
+) -> Iterator[Sandbox]:
     """Open a sandbox and say which one on stderr.
 
     Raises:
-        UserError: ``unsafe`` together with a named backend.
+        UserError: ``unsafe`` together with a named backend, or ``image`` without the docker backend.
         InfrastructureError: the backend does not work here; names the remedy.
     """
     from corecode.errors import InfrastructureError, UserError
@@ -118,13 +163,16 @@ def opened_sandbox(backend: Backend, workers: int | None, cost: Cost, unsafe: bo
 
     if unsafe and backend is not Backend.AUTO:
         raise UserError(f"--unsafe runs without isolation and does not go with --backend {backend.value}; drop one")
+    if image is not None and (unsafe or backend is Backend.BUBBLEWRAP):
+        raise UserError("--image is for the docker backend only; drop it or use --backend docker")
+    if unsafe:
+        say("WARNING: --unsafe: programs run as plain processes, with your rights, files and network")
+    name = "unsafe" if unsafe else backend.value
     try:
-        opened = open_sandbox("unsafe" if unsafe else backend.value, workers=workers or cores(), cost=cost.value)
+        opened = open_sandbox(name, workers=workers or cores(), cost=cost.value, image=image)
     except SandboxUnavailable as error:
         raise InfrastructureError(str(error)) from error
     with opened as sandbox:
-        if unsafe:
-            say("WARNING: --unsafe: programs run as plain processes, with your rights, files and network")
         say(f"sandbox: {sandbox.backend}")
         yield sandbox
 

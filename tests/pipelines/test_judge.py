@@ -6,14 +6,14 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from corecode.errors import UserError
 from pipelines.judge import judge_submissions, read_inputs, whole_file
-from sandbox import Judgement, Program, Sandbox, Verdict
+from sandbox import Judgement, Program, Sandbox, SandboxUnavailable, Verdict, open_sandbox
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "judge"
 GOOD_PROBLEM = {"id": "p", "tests": [{"input": "1", "output": "1"}]}
@@ -186,3 +186,40 @@ def test_what_could_not_be_judged_has_no_score(tmp_path: Path) -> None:
     assert (row["verdict"], row["passed"], row["detail"]) == ("sandbox_error", None, "gone")
     assert tally.unjudged == 1
     assert broken.calls == 2
+
+
+@pytest.mark.docker
+def test_the_image_needs_no_registry(tmp_path: Path, missing_requirement: Callable[[str], None]) -> None:
+    try:
+        open_sandbox("docker", workers=1).close()
+    except SandboxUnavailable as error:
+        missing_requirement(str(error))
+    built = corecode("sandbox", "build")
+    assert built.returncode == 0, built.stderr
+    problems, answers = write_lines(tmp_path / "p.jsonl", GOOD_PROBLEM), write_lines(tmp_path / "s.jsonl", GOOD_ANSWER)
+    inputs = ("judge", "--problems", problems, "--submissions", answers)
+    done = corecode(*inputs, "--backend", "docker", "--image", built.stdout.strip())
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["verdict"] == "accepted"
+    absent = corecode(*inputs, "--backend", "docker", "--image", "corecode-sandbox:none")
+    assert absent.returncode == 1
+    assert "no image corecode-sandbox:none" in absent.stderr
+    wrong = corecode(*inputs, "--backend", "bubblewrap", "--image", "x")
+    assert wrong.returncode == 2
+
+
+def test_an_engine_that_is_not_there_is_an_outage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    problems, answers = write_lines(tmp_path / "p.jsonl", GOOD_PROBLEM), write_lines(tmp_path / "s.jsonl", GOOD_ANSWER)
+    out = tmp_path / "v.jsonl"
+    inputs = ("--problems", problems, "--submissions", answers, "--out", out)
+    for command in (
+        ("judge", *inputs, "--backend", "docker"),
+        ("sandbox", "build"),
+        ("sandbox", "build", "--registry"),
+    ):
+        done = corecode(*command)
+        assert done.returncode == 1, done
+        assert "no Docker engine answers" in done.stderr
+        assert "Traceback" not in done.stderr
+    assert not out.exists()
