@@ -263,9 +263,17 @@ SCENE_METRICS = {"infrastructure", "group", "completion", "program", "reward", "
 
 
 def trainer_arguments(
-    config: GRPOConfig, execution: ExecutionConfig, folder: Path, seed: int, deepspeed: str | None
+    config: GRPOConfig,
+    execution: ExecutionConfig,
+    folder: Path,
+    seed: int,
+    deepspeed: str | None = None,
+    bf16: bool = False,
 ) -> TRLConfig:
     """TRL's arguments: one optimizer step is ``prompts_per_step`` groups, over all ranks.
+
+    Args:
+        bf16: compute in bfloat16 (GPUs only; a CPU computes in the type of the weights).
 
     Raises:
         UserError: when the groups do not divide among the ranks.
@@ -299,7 +307,7 @@ def trainer_arguments(
         weight_decay=config.weight_decay,
         max_grad_norm=config.max_grad_norm,
         seed=seed % 2**32,
-        bf16=False,
+        bf16=bf16 and not on_cpu,
         use_cpu=on_cpu,
         gradient_checkpointing=not on_cpu,
         dataloader_pin_memory=not on_cpu,
@@ -351,7 +359,7 @@ def train(
         execution.generation_batch,
         model=policy,
         processing_class=tokenizer,
-        args=trainer_arguments(config, execution, folder, seed, deepspeed),
+        args=trainer_arguments(config, execution, folder, seed, deepspeed, policy.dtype == torch.bfloat16),
     )
     rank, ranks = trainer.accelerator.process_index, trainer.accelerator.num_processes
     validator = None

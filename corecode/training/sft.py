@@ -132,7 +132,7 @@ def train(
             max_length=None,
             dataset_kwargs={"skip_prepare_dataset": True},
             seed=seed % 2**32,
-            bf16=not on_cpu and str(policy.dtype) == "torch.bfloat16",
+            bf16=not on_cpu and policy.dtype == torch.bfloat16,
             use_cpu=on_cpu,
             gradient_checkpointing=not on_cpu,
             dataloader_pin_memory=not on_cpu,

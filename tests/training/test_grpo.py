@@ -257,12 +257,12 @@ def test_too_few_problems_for_a_step(tokenizer: Any, tmp_path: Path) -> None:
 
 def test_groups_stay_on_one_rank(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="does not divide among 3 ranks"):
-        grpo.trainer_arguments(SHORT, ExecutionConfig(ranks=3), tmp_path, 0, None)
+        grpo.trainer_arguments(SHORT, ExecutionConfig(ranks=3), tmp_path, 0)
 
 
 def test_a_small_micro_batch_accumulates_to_the_same_step(tokenizer: Any, tmp_path: Path) -> None:
     execution = ExecutionConfig(micro_batch=3)
-    arguments = grpo.trainer_arguments(SHORT, execution, tmp_path, 0, None)
+    arguments = grpo.trainer_arguments(SHORT, execution, tmp_path, 0)
     assert (arguments.per_device_train_batch_size, arguments.gradient_accumulation_steps) == (2, 4)
 
 
