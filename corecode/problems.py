@@ -64,12 +64,12 @@ class Problem(BaseModel):
     """The statement is the beginning of a program; an answer may continue it with the body of ``entry_point``."""
     checker: str | None = None
     """Source of a checker program for problems with several right answers."""
-    tolerance: float | None = None
+    tolerance: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     exact_whitespace: bool = False
     setup: str = ""
     """Code that the tests need beside the program."""
-    time_limit_s: float = 2.0
-    memory_limit_mb: int = 256
+    time_limit_s: float = Field(default=2.0, gt=0, allow_inf_nan=False)
+    memory_limit_mb: int = Field(default=256, ge=1)
     examples: list[Test] = Field(default_factory=list)
     """Public examples, which a prompt may show."""
     references: list[Reference] = Field(default_factory=list)
@@ -130,6 +130,8 @@ def read_problems(path: Path) -> list[Problem]:
         lines = path.read_text(encoding="utf-8").split("\n")  # splitlines() would also split at U+2028 and the like
     except OSError as error:
         raise UserError(f"cannot read the problem file {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: this is not UTF-8 text") from error
     problems: list[Problem] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():

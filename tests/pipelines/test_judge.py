@@ -82,6 +82,8 @@ def test_verdicts_go_to_standard_output_without_out(tmp_path: Path, backend: str
         ({"id": "p"}, GOOD_ANSWER, "p.jsonl, line 1: tests: Field required"),
         ({**GOOD_PROBLEM, "time_limit": 3}, GOOD_ANSWER, "p.jsonl, line 1: time_limit: Extra inputs"),
         ({**GOOD_PROBLEM, "time_limit_s": "fast"}, GOOD_ANSWER, "p.jsonl, line 1: time_limit_s: "),
+        ({**GOOD_PROBLEM, "time_limit_s": 0}, GOOD_ANSWER, "p.jsonl, line 1: time_limit_s: Input should be greater"),
+        ({**GOOD_PROBLEM, "memory_limit_mb": -1}, GOOD_ANSWER, "p.jsonl, line 1: memory_limit_mb: "),
         ({"id": "p", "tests": [{"code": "assert f() == 1"}]}, GOOD_ANSWER, "tests.0: a test of kind 'stdio' does not"),
         ({"id": "p", "kind": "call", "tests": [{"call": "f", "args": []}]}, GOOD_ANSWER, "needs 'expected'"),
         ({"id": "p", "kind": "call", "tests": [{"call": "f(1)", "expected": 1}]}, GOOD_ANSWER, "tests.0.call: 'f(1)'"),
