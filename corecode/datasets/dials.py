@@ -28,7 +28,7 @@ from corecode.problems import Problem, Reference, Split, Test
 from corecode.roles.thought import AlgorithmicThought
 
 SPLITS: tuple[Split, ...] = ("sft", "rl", "validation", "test")
-SHARES = (0.5, 0.2, 0.05, 0.25)
+SHARES = (0.45, 0.2, 0.1, 0.25)
 """Shares of the structures that go to each split."""
 TESTS = 5
 """Tests of a judged problem."""
@@ -126,7 +126,7 @@ REPORTS = {
     "has": Operation(("tell whether k occurs", "say if k is among them"), (Variant("print whether {k} in a", ""),)),
 }
 OUTPUT_TYPE = {"sum": "integer", "largest": "integer", "middle": "integer", "list": "list", "has": "word"}
-REPORT_WEIGHTS = {"sum": 0.1, "largest": 0.15, "middle": 0.15, "list": 0.4, "has": 0.2}
+REPORT_WEIGHTS = {"sum": 0.15, "largest": 0.2, "middle": 0.25, "list": 0.25, "has": 0.15}
 MAY_BE_EMPTY = frozenset({"largest", "middle"})
 """Reports whose answer for an empty list is a convention of the plan."""
 EMPTY_ANSWERS = ("0", "-1")
