@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -46,6 +47,18 @@ def test_the_documented_example_gives_the_documented_verdicts(sandbox: Sandbox) 
     assert [len(row["tests"]) for row in rows] == [row["total"] for row in rows]
     assert set(rows[0]) == {*kept, "tests", "cpu_s", "peak_mb", "detail"}
     assert tally.total == len(rows)
+
+
+def test_what_the_manual_shows(backend: str, tmp_path: Path) -> None:
+    text = (EXAMPLE.parents[1] / "sandbox.md").read_text(encoding="utf-8")
+    (snippet,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    done = subprocess.run(
+        [sys.executable, "-c", snippet.replace('"auto"', repr(backend))], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split()[:3] == [backend, "accepted", "2"]
+    command, *shown = re.findall(r"```console\n\$ corecode (judge.*?)```", text, re.DOTALL)[0].strip().split("\n")
+    arguments = command.replace("docs/", f"{EXAMPLE.parents[1]}/").replace("verdicts.jsonl", f"{tmp_path}/v.jsonl")
+    assert corecode(*arguments.split(), "--backend", backend).stderr.split("\n")[1] == shown[1]
 
 
 def test_from_the_command_line(tmp_path: Path, backend: str) -> None:
