@@ -157,6 +157,8 @@ def _check(one: _Running) -> None:
         raise UserError(f"the disk is full: job {one.job.name} could not write under {one.job.folder}; free some space")
     if code == 2 and said:
         raise UserError(said[-1])
+    if said:
+        raise InfrastructureError(f"job {one.job.name}: {said[-1]} (log: {one.log})")
     how = f"signal {-code}" if code < 0 else f"signal {code - 128}" if code > 128 else f"exit code {code}"
     raise InfrastructureError(f"job {one.job.name} ended with {how}; the last lines of {one.log}:\n{tail}")
 

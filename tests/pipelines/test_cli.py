@@ -80,7 +80,7 @@ def test_profiles_lists_every_shipped_one(corecode: Callable[..., Outcome]) -> N
 
 
 def test_dry_run_shows_the_resolved_profile_and_writes_nothing(corecode: Callable[..., Outcome], home: Path) -> None:
-    for name in ("quickstart", "smoke"):
+    for name in shipped():
         code, out, err = corecode("run", name, "--seed", "5", "--set", "planner_grpo.steps=7", "--dry-run")
         assert (code, err) == (0, "")
         expected = load_profile(name, ["planner_grpo.steps=7"], seed=5)

@@ -138,6 +138,12 @@ def test_exit_code_2_is_the_users_mistake_in_its_own_words(tmp_path: Path) -> No
         launcher().run([job], 1, lambda job, line: None)
 
 
+def test_an_infrastructure_failure_that_a_job_explains_is_said_in_its_words(tmp_path: Path) -> None:
+    job = FakeJob("j", tmp_path / "j", "import sys; print('noise'); sys.exit('error: the sandbox is gone')")
+    with pytest.raises(InfrastructureError, match=r"^job j: the sandbox is gone \(log: .*job.log\)$"):
+        launcher().run([job], 1, lambda job, line: None)
+
+
 def test_full_disk_in_a_job_is_said_in_one_sentence(tmp_path: Path) -> None:
     program = "open('/dev/full', 'w').write('x' * 100000)"
     with pytest.raises(UserError, match="the disk is full: job j could not write under"):
