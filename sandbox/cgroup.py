@@ -57,8 +57,15 @@ class ControlGroup:
             # Memory with swap may not be below memory: which one has to be written first depends on the direction.
             swap, memory = ("memory.memsw.limit_in_bytes", memory_bytes), ("memory.limit_in_bytes", memory_bytes)
             values = [swap, memory, swap, ("cpu.cfs_quota_us", int(cores * 100_000))]
-        for name, value in (*values, ("pids.max", processes)):
+        for name, value in (*values, ("pids.max", processes), self._weight()):
             self._write(name, str(value))
+
+    def _weight(self) -> tuple[str, int]:
+        """The weight that this process's niceness has outside groups: a group must not lose it, nor gain any."""
+        nice = os.getpriority(os.PRIO_PROCESS, 0)
+        if self.version == 2:
+            return "cpu.weight.nice", nice
+        return "cpu.shares", max(2, min(1 << 18, round(1024 * 1.25**-nice)))
 
     def oom_kills(self) -> int:
         """How many processes of this group the kernel has killed for want of memory so far."""
