@@ -9,7 +9,7 @@ import re
 
 def search():
     pattern = re.compile(b"tok" + b"en-[0-9a-f]{16}")
-    for top in ("/tmp", "/dev/shm", "/dev/mqueue", "/run", "/var", "/work", "/etc", "/home", "/root", "/srv", "/opt", "/mnt"):
+    for top in ("/tmp", "/dev/shm", "/dev/mqueue", "/run", "/var", "/etc", "/home", "/root", "/srv", "/opt", "/mnt"):
         for folder, _, names in os.walk(top):
             for name in names[:200]:
                 path = os.path.join(folder, name)
