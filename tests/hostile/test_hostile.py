@@ -9,16 +9,17 @@ import resource
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import host_state
 import pytest
 from catalogue import KINDS, Attack, complaints, read_attacks
 
-from sandbox import Limits, Program, Sandbox, TestCase, Verdict, open_sandbox
+from sandbox import Limits, Program, Sandbox, SandboxUnavailable, TestCase, Verdict, open_sandbox
 
 ATTACKS = read_attacks()
-SLACK_S = 8.0
+SLACK_S = 30.0
 """How much longer than its wall limits an attack may keep the judge busy, on a loaded machine."""
 
 HONEST = Program("a, b = map(int, input().split())\nprint(a + b)", (TestCase.stdio("2 3\n", "5"),))
@@ -140,6 +141,30 @@ def test_a_program_beside_another_learns_nothing(backend: str) -> None:
     assert seen.verdict is Verdict.ACCEPTED, seen
     assert spied.verdict is Verdict.WRONG_ANSWER, spied
     assert spied.tests[0].stdout == "nothing\n"
+
+
+def test_a_fork_bomb_on_a_starved_machine_is_still_judged(missing_requirement: Callable[[str], None]) -> None:
+    """A program whose many processes keep the sandbox's own from running must not get away as a sandbox error."""
+    bomb = next(attack for attack in ATTACKS if attack.name == "denial/fork_bomb")
+    before = host_state.control_groups()
+    try:
+        opened = open_sandbox("bubblewrap", workers=1)
+    except SandboxUnavailable as error:
+        missing_requirement(str(error))
+    with opened:
+        quotas = [
+            (Path(group, name), text)
+            for group in host_state.control_groups() - before
+            for name, text in (("cpu.max", "6000 100000"), ("cpu.cfs_quota_us", "6000"))
+            if Path(group, name).exists()
+        ]
+        if not quotas:
+            pytest.skip("no control group to starve: the sandbox uses resource limits here")
+        for path, text in quotas:
+            path.write_text(text)
+        (judgement,) = opened.judge([bomb.program()])
+        assert judgement.verdict in (Verdict.TIME_LIMIT, Verdict.RUNTIME_ERROR), judgement
+        check_neighbours(opened)
 
 
 def resident_mb() -> float:
