@@ -39,7 +39,8 @@ def differences(summaries: list[dict[str, Any]]) -> str:
     heads = [f"seed {s['seed']}" for s in summaries]
     rows = ["| difference in pass@1, points | T | " + " | ".join(heads) + " |", "|---|---|" + "---|" * len(heads)]
     for part, key in (("gains", "{}"), ("collaboration_gain", "CG, {}")):
-        for name, entry in summaries[0][part].items():
+        every = {name: entry for summary in summaries for name, entry in summary[part].items()}
+        for name, entry in every.items():
             for temperature in entry["temperatures"]:
                 cells: list[str] = []
                 for summary in summaries:
