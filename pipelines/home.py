@@ -9,6 +9,7 @@ mlflow/          MLflow's store and artifacts, unless MLFLOW_TRACKING_URI names 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import socket
@@ -71,10 +72,19 @@ def disk_errors(folder: Path) -> Generator[None]:
         raise
 
 
+@contextmanager
+def one_at_a_time(folder: Path) -> Generator[None]:
+    """Let one process at a time into a folder; it is created when it is not there. A process that dies lets go."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a file so that it is either whole or not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
         partial.write_text(text, encoding="utf-8")
         partial.replace(path)

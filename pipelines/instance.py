@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from pipelines.home import write_text
+from pipelines.home import one_at_a_time, write_text
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -52,4 +52,6 @@ def open_instance(home: Path) -> DagsterInstance:
     from dagster import DagsterInstance
     from dagster._core.instance.ref import InstanceRef
 
-    return DagsterInstance.from_ref(InstanceRef.from_dir(str(dagster_home(home)), overrides=_QUIET))
+    # New SQLite files that several processes open at once fail in their migration.
+    with one_at_a_time(home / "dagster"):
+        return DagsterInstance.from_ref(InstanceRef.from_dir(str(dagster_home(home)), overrides=_QUIET))

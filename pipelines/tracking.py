@@ -12,7 +12,6 @@ MLflow is imported when the first run is opened (it takes seconds).
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import logging
@@ -20,12 +19,13 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from corecode.errors import InfrastructureError
+from pipelines.home import one_at_a_time
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -127,7 +127,8 @@ class Tracking:
         for noisy in ("mlflow", "alembic"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
         try:
-            with self._one_at_a_time():
+            # A new SQLite file that several processes open at once fails in its migration.
+            with one_at_a_time(self.folder) if self.local else nullcontext():
                 client = MlflowClient(tracking_uri=self.uri, registry_uri=self.uri)
                 self._experiment = self._find_experiment(client)
         except Exception as error:
@@ -136,17 +137,6 @@ class Tracking:
                 f"MLflow at {self.uri} does not answer; start it or unset MLFLOW_TRACKING_URI ({reason})"
             ) from error
         return client
-
-    @contextmanager
-    def _one_at_a_time(self) -> Generator[None]:
-        """A new SQLite file that several processes open at once fails in its migration."""
-        if not self.local:
-            yield
-            return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
 
     def _find_experiment(self, client: MlflowClient) -> str:
         from mlflow.exceptions import MlflowException

@@ -253,3 +253,24 @@ def test_after_a_hard_kill_the_next_run_says_so(new_home: Callable[[str], Path])
     store = Tracking(home)
     assert {run.info.status for run in store.client.search_runs([store.experiment])} == {"KILLED", "FINISHED", "FAILED"}
     assert dagster_run(home, killed).status.value == "FAILURE"
+
+
+def test_several_processes_may_open_a_new_home_at_once(new_home: Callable[[str], Path]) -> None:
+    program = (
+        "import sys, pathlib, dagster; from pipelines.instance import open_instance\n"
+        "print('ready', flush=True); sys.stdin.readline()\n"
+        "with open_instance(pathlib.Path(sys.argv[1])) as instance: print(len(instance.get_runs()))"
+    )
+    command = [sys.executable, "-c", program, str(new_home("several"))]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    started = [subprocess.Popen(command, text=True, cwd=ROOT, **pipes) for _ in range(4)]
+    for process in started:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+    for process in started:
+        assert process.stdin
+        process.stdin.write("\n")
+        process.stdin.flush()
+    for process in started:
+        out, errors = process.communicate(timeout=120)
+        assert (process.returncode, out) == (0, "0\n"), errors
