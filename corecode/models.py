@@ -1,7 +1,8 @@
 """Models and tokenizers: made from nothing, taken from a package, a folder or the hub; always saved as plain folders.
 
 A saved folder holds a model and its tokenizer that transformers and vLLM load without anything of ours: adapters are
-merged, weights are safetensors (nothing is ever unpickled).
+merged, weights are safetensors. Loading a model runs no code of it: nothing is ever unpickled, and program files that
+some models bring along are not imported.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ CONCATENATING_TEMPLATE = (
 """Chat template of a model made from nothing: contents in a row, since its prompts carry their own headings."""
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+_PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 
 
 def check_model(config: ModelConfig) -> None:
@@ -190,7 +192,14 @@ def _location(path: str) -> str:
     """An existing model folder as it is, or a hub id."""
     folder = Path(path).expanduser()
     if folder.is_dir():
-        if not (folder / "config.json").is_file() or not any(folder.glob("*.safetensors")):
+        plain = any(folder.glob("*.safetensors"))
+        pickled = sorted(file.name for pattern in _PICKLED for file in folder.glob(pattern))
+        if pickled and not plain:
+            raise UserError(
+                f"{path} holds weights as a pickle ({pickled[0]}), which may run code when it is opened;"
+                " give weights as safetensors"
+            )
+        if not plain or not (folder / "config.json").is_file():
             raise UserError(f"{path} holds no model: it needs config.json and weights as safetensors")
         return str(folder)
     if _HUB_ID.fullmatch(path):
@@ -203,7 +212,8 @@ def _loaded(load: Any, where: str, **options: Any) -> Any:
 
     logging.disable_progress_bar()
     try:
-        return load(where, **options)
+        # Said outright, since left open transformers asks on the terminal whether a model's own code may run.
+        return load(where, trust_remote_code=False, **options)
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().split("\n", 1)[0]
         if Path(where).is_dir():

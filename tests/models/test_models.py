@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -126,14 +128,38 @@ def test_a_hub_id_that_cannot_be_reached_names_the_remedy(monkeypatch: pytest.Mo
             load(config)
 
 
+class Trap:
+    """Unpickling it makes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return (Path.touch, (self.path,))
+
+
 def test_pickled_weights_are_refused(tokenizer: Any, tmp_path: Path) -> None:
     folder = tmp_path / "model"
-    model = new_model(SCRATCH, tokenizer, seed=0)
-    save_model(model, tokenizer, folder)
+    save_model(new_model(SCRATCH, tokenizer, seed=0), tokenizer, folder)
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Trap(tmp_path / "sprung")))
+    load_model(FROM_NOTHING, folder)  # with safetensors beside it, the pickle is not looked at
     (folder / "model.safetensors").unlink()
-    torch.save(model.state_dict(), folder / "pytorch_model.bin")
-    with pytest.raises(UserError, match="weights as safetensors"):
+    for attempt in (lambda: load_model(FROM_NOTHING, folder), lambda: check_model(ModelConfig(path=str(folder)))):
+        with pytest.raises(UserError, match=r"weights as a pickle \(pytorch_model\.bin\).*give weights as safetensors"):
+            attempt()
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_a_models_own_code_is_not_run(tokenizer: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    save_model(new_model(SCRATCH, tokenizer, seed=0), tokenizer, folder)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config |= {"model_type": "unheard-of", "auto_map": {"AutoConfig": "own.Own", "AutoModelForCausalLM": "own.Own"}}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    (folder / "own.py").write_text(f"import pathlib; pathlib.Path({str(tmp_path / 'sprung')!r}).touch()")
+    with pytest.raises(UserError, match="cannot load the model in"):
         load_model(FROM_NOTHING, folder)
+    assert not (tmp_path / "sprung").exists()
 
 
 def test_a_failed_save_leaves_nothing_half_written(tokenizer: Any, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``corecode up``: both pages answer on loopback, and Ctrl-C leaves no process."""
+"""``corecode up``: both pages answer on loopback alone, and Ctrl-C leaves no process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
-from processes import marked
+from processes import listening, marked
 
 from pipelines.launchers.local import free_port
 
@@ -43,6 +43,7 @@ def test_pages_answer_and_end_together(new_home: Callable[[str], Path]) -> None:
         with urllib.request.urlopen(request, timeout=60) as answer:
             nodes = json.load(answer)["data"]["assetNodes"]
         assert {"planner_grpo", "champion"} <= {node["assetKey"]["path"][0] for node in nodes}
+        assert listening(marked(f"CORECODE_HOME={home}")) == {"127.0.0.1"}
     finally:
         begin = time.monotonic()
         process.send_signal(signal.SIGINT)
