@@ -188,6 +188,9 @@ class EvaluationConfig(Section):
     """Longest thought."""
     max_program_tokens: int = Field(default=2048, ge=1)
     """Longest program."""
+    chunk: int | None = Field(default=None, ge=1)
+    """Problems that are sampled and kept together: what a killed evaluation repeats at most. Samples depend on it.
+    None: as many as fill four generation batches."""
     bootstrap: int = Field(default=10000, ge=1000)
     """Resamples of the paired bootstrap."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,43 +14,59 @@ from corecode.execution import Executor
 from corecode.generation.generator import Generator, derive_seed
 from corecode.problems import Problem
 from corecode.teams import Rollout, Team, rollout
+from corecode.training.ledger import UNFINISHED, Ledger, Recorded
 from corecode.training.records import Journal
 from sandbox import Judgement, Verdict
 
 BATCHES = 4
-"""Generation batches between two progress lines; short and long prompts part within them."""
+"""Generation batches of a chunk, unless the profile sets its size; short and long prompts part within them."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What the evaluation of an arm works with."""
+
+    arm: str
+    team: Team
+    generators: Mapping[str, Generator]
+    """By role name."""
+    config: EvaluationConfig
+    executor: Executor
+    """Shared by all temperatures, so that a program is judged once for the arm."""
+    seed: int
+    batch: int
+    """Samples that a generator takes at a time."""
+
+    @property
+    def chunk(self) -> int:
+        """Problems that are sampled together, and kept together."""
+        return self.config.chunk or max(1, BATCHES * self.batch // self.config.samples)
 
 
 def evaluate(
-    arm: str,
-    team: Team,
-    generators: Mapping[str, Generator],
-    problems: Sequence[Problem],
-    config: EvaluationConfig,
-    executor: Executor,
-    journal: Journal,
-    folder: Path,
-    seed: int,
-    batch: int,
+    bench: Bench, problems: Sequence[Problem], journal: Journal, folder: Path, identity: str
 ) -> dict[str, float]:
     """Write ``T<temperature>.jsonl`` for each temperature and return pass@1 by temperature.
 
+    Problems go in chunks, each with a seed of its own. What was sampled and judged is kept as it comes, so that a rerun
+    after a kill buys no sample twice and ends with the same rows (``cpu_s`` and ``peak_mb`` are measured again where
+    judging was cut off). A chunk whose sampling failed is not kept: a rerun tries it again.
+
     Args:
-        generators: by role name.
-        executor: shared by all temperatures, so that a program is judged once for the arm.
-        batch: samples that a generator takes at a time.
+        identity: names everything that decides the rows; what was kept under another one does not count.
     """
-    block = max(1, BATCHES * batch // config.samples)
-    total = -(-len(problems) // block) * len(config.temperatures)
+    config, chunk = bench.config, bench.chunk
+    total = -(-len(problems) // chunk) * len(config.temperatures)
     step = 0
     results: dict[str, float] = {}
     for temperature in config.temperatures:
-        sampling = {name: _sampling(name, temperature, config) for name in generators}
+        name = f"T{temperature:g}"
+        kept = Ledger(folder / UNFINISHED / f"{name}.rows.jsonl", identity)
+        calls = Ledger(folder / UNFINISHED / f"{name}.calls.jsonl", identity)
         rows: list[dict[str, Any]] = []
-        for first in range(0, len(problems), block):
-            part = problems[first : first + block]
-            block_seed = derive_seed(seed, temperature, first)
-            rows += _rows(arm, team, generators, sampling, part, temperature, config, executor, block_seed)
+        for first in range(0, len(problems), chunk):
+            part = problems[first : first + chunk]
+            rows += _chunk_rows(bench, part, temperature, derive_seed(bench.seed, temperature, first), kept, calls)
             step += 1
             judged = [row for row in rows if row["missing"] is None]
             solved = sum(row["verdict"] == Verdict.ACCEPTED.value for row in judged)
@@ -58,10 +75,57 @@ def evaluate(
                 "evaluation/missing": float(len(rows) - len(judged)),
             }
             if judged:
-                results[f"evaluation/pass@1/T{temperature:g}"] = solved / len(judged)
+                results[f"evaluation/pass@1/{name}"] = solved / len(judged)
             journal.metrics(step, total, {**metrics, **results})
-        _write(folder / f"T{temperature:g}.jsonl", rows)
+        _write(folder / f"{name}.jsonl", rows)
     return results
+
+
+def _chunk_rows(
+    bench: Bench, part: Sequence[Problem], temperature: float, seed: int, kept: Ledger, calls: Ledger
+) -> list[dict[str, Any]]:
+    """Rows of a chunk, from ``kept`` as far as they are there; a generator that fails twice leaves rows that say so."""
+    known = {record["problem"]: record["rows"] for record in kept.records}
+    waiting = [problem for problem in part if problem.id not in known]
+    if waiting:
+        try:
+            # Also what is kept is sampled again, from the recorded calls: a chunk is one draw.
+            groups = _sampled(bench, part, temperature, seed, calls)
+        except InfrastructureError as error:
+            reason = f"generation: {error}"
+            lost = range(bench.config.samples)
+            known |= {p.id: [_missing(bench.arm, temperature, i, p, reason) for i in lost] for p in waiting}
+        else:
+            known |= _judged(bench, [group for group in groups if group[0].problem.id not in known], temperature, kept)
+            calls.clear()
+    return [row for problem in part for row in known[problem.id]]
+
+
+def _sampled(
+    bench: Bench, part: Sequence[Problem], temperature: float, seed: int, calls: Ledger
+) -> list[list[Rollout]]:
+    """The rollouts of a chunk; a second attempt repeats only the calls that failed."""
+    config = bench.config
+    sampling = {name: _sampling(name, temperature, config) for name in bench.generators}
+    generators = {name: Recorded(name, generator, calls) for name, generator in bench.generators.items()}
+    try:
+        return rollout(bench.team, generators, sampling, part, config.samples, config.protocol, seed)
+    except InfrastructureError:
+        return rollout(bench.team, generators, sampling, part, config.samples, config.protocol, seed)
+
+
+def _judged(
+    bench: Bench, groups: Sequence[Sequence[Rollout]], temperature: float, kept: Ledger
+) -> dict[str, list[dict[str, Any]]]:
+    """Rows by problem, which are kept from now on."""
+    runs = [run for group in groups for run in group]
+    judgements = iter(bench.executor.judge([(run.problem, run.program) for run in runs]))
+    rows = {
+        group[0].problem.id: [_row(bench.arm, temperature, i, run, next(judgements)) for i, run in enumerate(group)]
+        for group in groups
+    }
+    kept.append([{"problem": problem, "rows": one} for problem, one in rows.items()])
+    return rows
 
 
 def _sampling(role: str, temperature: float, config: EvaluationConfig) -> SamplingConfig:
@@ -71,34 +135,6 @@ def _sampling(role: str, temperature: float, config: EvaluationConfig) -> Sampli
         "solver": config.max_thought_tokens + config.max_program_tokens,
     }[role]
     return SamplingConfig(temperature=temperature, max_tokens=limit)
-
-
-def _rows(
-    arm: str,
-    team: Team,
-    generators: Mapping[str, Generator],
-    sampling: Mapping[str, SamplingConfig],
-    problems: Sequence[Problem],
-    temperature: float,
-    config: EvaluationConfig,
-    executor: Executor,
-    seed: int,
-) -> list[dict[str, Any]]:
-    """Rows of some problems; a generator that fails twice leaves rows that say so."""
-    reason = ""
-    for _attempt in range(2):
-        try:
-            groups = rollout(team, generators, sampling, problems, config.samples, config.protocol, seed)
-        except InfrastructureError as error:
-            reason = f"generation: {error}"
-            continue
-        runs = [run for group in groups for run in group]
-        judgements = executor.judge([(run.problem, run.program) for run in runs])
-        return [
-            _row(arm, temperature, i % config.samples, run, judgement)
-            for i, (run, judgement) in enumerate(zip(runs, judgements, strict=True))
-        ]
-    return [_missing(arm, temperature, i, problem, reason) for problem in problems for i in range(config.samples)]
 
 
 def _row(arm: str, temperature: float, sample: int, run: Rollout, judgement: Judgement) -> dict[str, Any]:

@@ -5,12 +5,14 @@ Exit code 0: ``result.json`` is there. 2: a user's mistake, one sentence on stan
 
 from __future__ import annotations
 
+import shutil
 import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
 from corecode.errors import InfrastructureError, UserError
+from corecode.training.ledger import UNFINISHED
 from corecode.training.records import MODEL, RESULT, Journal, write_json
 from corecode.training.spec import JobSpec, read_spec
 
@@ -39,9 +41,10 @@ def run_job(path: Path) -> None:
     """
     spec, digest = read_spec(path)
     _prepare(spec)
-    metrics = {"sft": _sft, "grpo": _grpo, "evaluate": _evaluate}[spec.kind](spec)
+    metrics = {"sft": _sft, "grpo": _grpo, "evaluate": lambda spec: _evaluate(spec, digest)}[spec.kind](spec)
     if _is_main_process():
         write_json(spec.folder / RESULT, {"spec": digest, "kind": spec.kind, "metrics": metrics})
+        shutil.rmtree(spec.folder / UNFINISHED, ignore_errors=True)
 
 
 def _prepare(spec: JobSpec) -> None:
@@ -131,27 +134,18 @@ def _grpo(spec: JobSpec) -> dict[str, float]:
     return journal.latest
 
 
-def _evaluate(spec: JobSpec) -> dict[str, float]:
+def _evaluate(spec: JobSpec, digest: str) -> dict[str, float]:
     from corecode.execution import Executor, open_configured
     from corecode.generation.transformers import TransformersGenerator
-    from corecode.training.evaluate import evaluate
+    from corecode.training.evaluate import Bench, evaluate
 
     profile = spec.profile
     batch = profile.execution.generation_batch
     generators = {name: TransformersGenerator(*_load(spec, name), batch) for name in spec.team}
     with open_configured(profile.sandbox) as sandbox:
-        return evaluate(
-            spec.arm,
-            _team(spec),
-            generators,
-            _problems(spec, "test"),
-            profile.evaluation,
-            Executor(sandbox, remember=True),
-            _journal(spec),
-            spec.folder,
-            spec.seed,
-            batch,
-        )
+        executor = Executor(sandbox, remember=True)
+        bench = Bench(spec.arm, _team(spec), generators, profile.evaluation, executor, spec.seed, batch)
+        return evaluate(bench, _problems(spec, "test"), _journal(spec), spec.folder, digest)
 
 
 def _problems(spec: JobSpec, split: str) -> list[Any]:

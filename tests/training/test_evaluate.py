@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tiny import LocalSandbox, problem
 
 from corecode.config import EvaluationConfig, SamplingConfig
@@ -15,7 +20,8 @@ from corecode.execution import Executor
 from corecode.generation.generator import Chat, Completion
 from corecode.roles.roles import role
 from corecode.teams import Team, rollout
-from corecode.training.evaluate import evaluate
+from corecode.training.evaluate import Bench, evaluate
+from corecode.training.ledger import Ledger
 from corecode.training.records import Journal
 
 PROBLEMS = [problem(i, str(i)) for i in range(5)]
@@ -48,10 +54,8 @@ def rows(folder: Path, name: str) -> list[dict[str, Any]]:
 def run(folder: Path, generator: Scripted, sandbox: LocalSandbox) -> dict[str, float]:
     team = Team((role("coder", "compact"),))
     executor = Executor(sandbox, remember=True)
-    journal = Journal(folder)
-    return evaluate(
-        "sft/alone", team, {"coder": generator}, PROBLEMS, CONFIG, executor, journal, folder, seed=1, batch=1
-    )
+    bench = Bench("sft/alone", team, {"coder": generator}, CONFIG, executor, seed=1, batch=1)
+    return evaluate(bench, PROBLEMS, Journal(folder), folder, "this evaluation")
 
 
 def test_each_distinct_program_runs_once(tmp_path: Path) -> None:
@@ -120,3 +124,63 @@ def test_protocols() -> None:
         groups = rollout(team, {"planner": both, "coder": both}, sampling, PROBLEMS[:2], 2, protocol, seed=0)
         assert [[run.program for run in group] for group in groups] == expected[protocol]
         assert [group[0].problem.id for group in groups] == ["p0", "p1"]
+
+
+def mortal(folder: Path, moment: str) -> int:
+    """Run ``mortal.py``; its exit code."""
+    command = [sys.executable, str(Path(__file__).with_name("mortal.py")), str(folder), str(folder / "log"), moment]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    return subprocess.run(command, env=environment, check=False).returncode
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    assert mortal(folder, "never") == 0
+    return folder
+
+
+# Twelve calls in all: for each temperature three chunks, in each the Planner, then the Coder. A ledger is written
+# three times a chunk: after each call, and when the chunk is judged.
+@pytest.mark.parametrize("moment", ["sample:0", "sample:3", "judge:2", "write:5", "write:10", "sample:11"])
+def test_a_killed_evaluation_goes_on_where_it_was(undisturbed: Path, tmp_path: Path, moment: str) -> None:
+    assert mortal(tmp_path, moment) == -signal.SIGKILL
+    assert mortal(tmp_path, "never") == 0
+    for name in ("T0.2.jsonl", "T1.jsonl", "metrics.jsonl"):
+        assert (tmp_path / name).read_bytes() == (undisturbed / name).read_bytes()
+    sampled = (tmp_path / "log").read_text().splitlines()
+    expected = (undisturbed / "log").read_text().splitlines()
+    assert len(expected) == 2 * 8 * (1 + 3)
+    torn = moment in ("write:10",)  # the answer to a call that was not yet on the disk is lost with the process
+    assert torn or sorted(sampled) == sorted(expected), "no sample was generated twice, none left out"
+
+
+def test_what_was_kept_for_another_evaluation_does_not_count(tmp_path: Path) -> None:
+    first = Ledger(tmp_path / "rows.jsonl", "one")
+    first.append([{"problem": "a"}, {"problem": "b"}])
+    with first.path.open("ab") as file:
+        file.write(b'{"problem": "c')
+    assert [record["problem"] for record in Ledger(first.path, "one").records] == ["a", "b"]
+    assert first.path.read_bytes().endswith(b"\n"), "the torn line is gone, so that the next one is whole"
+    assert Ledger(first.path, "two").records == []
+    assert Ledger(first.path, "one").records == []
+
+
+def test_a_second_attempt_repeats_only_the_failed_call(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    class Unsteady(Scripted):
+        def generate(
+            self, chats: Sequence[Chat], n: int, sampling: SamplingConfig, seed: int
+        ) -> list[list[Completion]]:
+            thought = chats[0][0]["content"].endswith("### Thought\n")
+            calls.append("planner" if thought else "coder")
+            return super().generate(chats, n, sampling, seed)
+
+    team = Team((role("planner", "compact"), role("coder", "compact")))
+    config = EvaluationConfig(samples=1, temperatures=[0.2])
+    players = {"planner": Unsteady(), "coder": Unsteady(outages=1)}
+    bench = Bench("sft/team", team, players, config, Executor(LocalSandbox()), seed=1, batch=9)
+    evaluate(bench, PROBLEMS, Journal(tmp_path), tmp_path, "one")
+    assert calls == ["planner", "coder", "coder"]
+    assert all(row["missing"] is None for row in rows(tmp_path, "T0.2.jsonl"))

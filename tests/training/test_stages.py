@@ -219,3 +219,7 @@ def test_only_right_references_are_taught(tmp_path: Path) -> None:
     (data / "sft.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(UserError, match="no reference program"):
         make_problems(own, tmp_path / "run2")
+
+
+def test_a_complete_evaluation_leaves_no_ledger(chain: Path) -> None:
+    assert not list(chain.glob("evaluation/*/unfinished"))
