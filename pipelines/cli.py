@@ -34,11 +34,14 @@ def run(
         list[str] | None, typer.Option("--set", metavar="FIELD=VALUE", help="Change a field; may be repeated.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything and show the resolved profile.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Train again what an earlier run with the same inputs has trained.")
+    ] = False,
 ) -> None:
     """Run a profile from problems to champion; the last line printed is the path of summary.json."""
     from pipelines.cli_run import run_profile
 
-    raise typer.Exit(run_profile(profile, seed, overrides or [], dry_run))
+    raise typer.Exit(run_profile(profile, seed, overrides or [], dry_run, force))
 
 
 @app.command()

@@ -16,6 +16,7 @@ from pipelines.profiles import load_profile, shipped
 if TYPE_CHECKING:
     from corecode.config import Profile
     from pipelines.progress import Reporter
+    from pipelines.settings import RunSettings
 
 INTERRUPTED = 130
 LOG_NAME = "dagster.log"
@@ -37,7 +38,9 @@ def list_profiles() -> None:
     Console().print(table)
 
 
-def run_profile(name: str, seed: int | None, overrides: Sequence[str], dry_run: bool) -> int:
+def run_profile(
+    name: str, seed: int | None, overrides: Sequence[str], dry_run: bool = False, force: bool = False
+) -> int:
     """Run a profile through Dagster in this process; return the exit code.
 
     Raises:
@@ -53,7 +56,10 @@ def run_profile(name: str, seed: int | None, overrides: Sequence[str], dry_run: 
             print(f"# dataset.path: {profile.dataset.path} is not there yet; the run needs it (docs/datasets.md)")
         return 0
     check_inputs(profile)
-    return _execute(profile, str(Path(name).absolute()) if Path(name).is_file() else name, seed, overrides)
+    from pipelines.settings import RunSettings
+
+    place = str(Path(name).absolute()) if Path(name).is_file() else name
+    return _execute(profile, RunSettings(profile=place, seed=seed, overrides=list(overrides), force=force))
 
 
 def _show(profile: Profile) -> None:
@@ -66,7 +72,7 @@ def _show(profile: Profile) -> None:
     print(f"# stages: {' -> '.join(STAGES)}")
 
 
-def _execute(profile: Profile, name: str, seed: int | None, overrides: Sequence[str]) -> int:
+def _execute(profile: Profile, settings: RunSettings) -> int:
     from dagster import DagsterRunStatus
     from dagster._core.utils import make_new_run_id
 
@@ -75,7 +81,7 @@ def _execute(profile: Profile, name: str, seed: int | None, overrides: Sequence[
     from pipelines.home import prepare_home
     from pipelines.instance import open_instance
     from pipelines.reconcile import reconcile
-    from pipelines.settings import RunSettings, run_name
+    from pipelines.settings import run_name
     from pipelines.tracking import Tracking
 
     home = prepare_home(needed_bytes(profile))
@@ -88,7 +94,7 @@ def _execute(profile: Profile, name: str, seed: int | None, overrides: Sequence[
         for ended in reconcile(tracking, instance):
             _say(f"run {ended} of an earlier process was left open; it is now marked as killed")
         folder.mkdir(parents=True, exist_ok=True)
-        config = RunSettings(profile=name, seed=seed, overrides=list(overrides)).run_config()
+        config = settings.run_config()
         result = defs.resolve_job_def(JOB).execute_in_process(
             run_config={**config, "loggers": {"file": {"config": {"path": str(folder / LOG_NAME)}}}},
             instance=instance,

@@ -1,6 +1,7 @@
 """Where runs live: ``$CORECODE_HOME`` (default ``./.corecode``), checked before anything is written.
 
 runs/<name>/     one folder a run
+cache/           finished jobs by what decided them, see pipelines.reuse
 champion/        the champion's models, see pipelines.registry
 dagster/         Dagster's stores (DAGSTER_HOME of ``corecode run`` and ``corecode up``)
 mlflow/          MLflow's store and artifacts, unless MLFLOW_TRACKING_URI names a server

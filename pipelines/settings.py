@@ -42,10 +42,15 @@ class RunSettings(dg.ConfigurableResource[None]):
         default="",
         description="Name of an existing run folder to go on with; its own profile then counts. Empty: a new run.",
     )
+    force: bool = Field(default=False, description="Train again what an earlier run with the same inputs has trained.")
 
     def run_config(self) -> dict[str, Any]:
         """Run configuration for Dagster that carries these settings."""
-        values = {name: value for name, value in self.model_dump().items() if value not in (None, [], "")}
+        values = {
+            name: value
+            for name, value in self.model_dump().items()
+            if value not in (None, [], "") and value is not False
+        }
         return {"resources": {RESOURCE: {"config": values}}}
 
     def open_folder(self, context: Any) -> tuple[Profile, Path]:

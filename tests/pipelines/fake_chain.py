@@ -1,4 +1,5 @@
-"""``corecode`` with training replaced: the jobs are tiny programs that write what real jobs write.
+"""``corecode`` with training replaced: the jobs of :mod:`corecode.stages`, run by a tiny program that writes what real
+jobs write. What it "trains" follows from everything that a real job would read, and from nothing else.
 
 Run as a program it is the command line: ``python fake_chain.py run smoke``. Environment: FAKE_FAIL names a job that
 fails, FAKE_SLOW one that never ends (with a helper in a session of its own).
@@ -6,102 +7,74 @@ fails, FAKE_SLOW one that never ends (with a helper in a session of its own).
 
 from __future__ import annotations
 
-import json
 import sys
-import types
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corecode.arms import arm
 from corecode.config import Profile
 from corecode.problems import Problem, Test, write_problems
+from corecode.training.spec import spec_digest
 
 PROGRAM = """
-import json, os, pathlib, subprocess, sys, time
+import hashlib, json, os, pathlib, subprocess, sys, time
 spec = json.loads(pathlib.Path(sys.argv[1]).read_text())
 folder = pathlib.Path(sys.argv[1]).parent
-if os.environ.get("FAKE_SLOW") == spec["name"]:
+run, profile, kind = pathlib.Path(spec["run"]), spec["profile"], spec["kind"]
+name = "evaluate " + spec["arm"] if kind == "evaluate" else spec["output"]
+if os.environ.get("FAKE_SLOW") == name:
     subprocess.Popen(["sleep", "600"], start_new_session=True)
     (folder / "slow").touch()
     time.sleep(600)
-if os.environ.get("FAKE_FAIL") == spec["name"]:
+if os.environ.get("FAKE_FAIL") == name:
     sys.exit("the accelerator fell off")
+
+steps = 1 if kind == "evaluate" else 2
 with open(folder / "metrics.jsonl", "w") as file:
-    for step in range(spec["steps"] + 1):
+    for step in range(steps + 1):
         metrics = {"reward/mean": step / 10, "validation/cg": step / 20, "validation/pass@1/team": 0.5 + step / 10,
                    "validation/thought_valid": 0.95}
-        file.write(json.dumps({"step": step, "of": spec["steps"], "metrics": metrics, "seconds": {"update": 0.1}}))
+        file.write(json.dumps({"step": step, "of": steps, "metrics": metrics, "seconds": {"update": 0.1}}))
         file.write("\\n")
-for relative, text in spec["files"].items():
+
+starts = [weights if weights.startswith("base/") else (run / weights / "model" / "model.safetensors").read_text()
+          for weights in spec["weights"].values()]
+read = [spec["seed"], profile["prompts"], profile["model"], starts]
+if kind == "sft":
+    read += [spec["sft"], (run / "problems" / "sft.jsonl").read_text()]
+if kind == "grpo":
+    read += [spec["grpo"], profile["rewards"], (run / "problems" / "rl.jsonl").read_text()]
+learnt = hashlib.sha256(json.dumps(read).encode()).hexdigest()[:16]
+files = {}
+if kind != "evaluate":
+    files = {"model/config.json": "{}", "model/model.safetensors": spec["role"] + " " + learnt}
+    sample = {"step": 1, "thought": "Steps:\\n1. read\u2028it", "reward": 0.5, "terms": {"accuracy": 0.5}}
+    files["samples.jsonl"] = json.dumps(sample, ensure_ascii=False) + "\\n"
+else:  # a team solves every problem, a lone Coder every second one
+    team = len(spec["team"]) > 1
+    for temperature in profile["evaluation"]["temperatures"]:
+        rows = []
+        for number in range(profile["dataset"]["test"]):
+            right = team or number % 2 == 0
+            for sample in range(profile["evaluation"]["samples"]):
+                rows.append({
+                    "problem_id": f"test-{number}", "arm": spec["arm"], "temperature": temperature, "sample": sample,
+                    "thought": "Steps:\\n1. read" if team else None, "thought_valid": True if team else None,
+                    "completion": f"print(1)  # {learnt}", "program": "print(1)", "passed": int(right), "total": 1,
+                    "verdict": "accepted" if right else "wrong_answer", "cpu_s": 0.01, "peak_mb": 1.0, "steps": 10,
+                    "detail": "", "tokens": {"coder": 5}, "truncated": False, "missing": None,
+                })
+        files[f"T{temperature:g}.jsonl"] = "".join(json.dumps(row, sort_keys=True) + "\\n" for row in rows)
+for relative, text in files.items():
     path = folder / relative
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-(folder / "result.json").write_text("{}")
+    path.write_text(text, encoding="utf-8")
+(folder / "result.json").write_text(json.dumps({"spec": sys.argv[2], "kind": kind, "metrics": {}}))
 """
 
 
-@dataclass(frozen=True)
-class Job:
-    name: str
-    folder: Path
-    spec: dict[str, Any]
-
-    @property
-    def done(self) -> bool:
-        return (self.folder / "result.json").is_file()
-
-    def write(self) -> Path:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / "job.json"
-        path.write_text(json.dumps({**self.spec, "name": self.name}), encoding="utf-8")
-        return path
-
-
-def training(run: Path, stage: str, role: str) -> Job:
-    sample = {"step": 1, "thought": "Steps:\n1. read", "reward": 0.5, "terms": {"accuracy": 0.5}}
-    files = {"model/config.json": "{}", "model/model.safetensors": role, "samples.jsonl": json.dumps(sample) + "\n"}
-    return Job(stage, run / stage, {"kind": "grpo", "role": role, "steps": 2, "files": files})
-
-
-def evaluation(run: Path, name: str, profile: Profile) -> Job:
-    """Rows in which a team solves every problem and a lone Coder every second one."""
-    files: dict[str, str] = {}
-    team = len(arm(name).roles) > 1
-    for temperature in profile.evaluation.temperatures:
-        rows: list[dict[str, Any]] = []
-        for number in range(profile.dataset.test):
-            right = team or number % 2 == 0
-            for sample in range(profile.evaluation.samples):
-                rows.append(
-                    {
-                        "problem_id": f"test-{number}",
-                        "arm": name,
-                        "temperature": temperature,
-                        "sample": sample,
-                        "thought": "Steps:\n1. read" if team else None,
-                        "thought_valid": True if team else None,
-                        "completion": "print(1)",
-                        "program": "print(1)",
-                        "passed": int(right),
-                        "total": 1,
-                        "verdict": "accepted" if right else "wrong_answer",
-                        "cpu_s": 0.01,
-                        "peak_mb": 1.0,
-                        "steps": 10,
-                        "detail": "",
-                        "tokens": {"coder": 5},
-                        "truncated": False,
-                        "missing": None,
-                    }
-                )
-        files[f"T{temperature}.jsonl"] = "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows)
-    folder = run / "evaluation" / name.replace("/", "__")
-    system = arm(name)
-    weights = dict(zip(system.roles, system.stages, strict=True))
-    return Job(
-        f"evaluate {name}", folder, {"kind": "evaluate", "arm": name, "steps": 1, "files": files, "weights": weights}
-    )
+def command(job: Any, path: Path) -> list[str]:
+    """What is run in the place of a job's program."""
+    return [sys.executable, "-I", "-c", PROGRAM, str(path), spec_digest(job.spec)]
 
 
 def make_problems(profile: Profile, run: Path) -> dict[str, Any]:
@@ -109,31 +82,25 @@ def make_problems(profile: Profile, run: Path) -> dict[str, Any]:
     for split in ("sft", "rl", "validation", "test"):
         count = counts[split] = getattr(profile.dataset, split)
         tests = [Test(input="1", output="1")]
-        made = [Problem(id=f"{split}-{i}", statement=f"Print {i}.", tests=tests) for i in range(count)]
+        made = [Problem(id=f"{split}-{i}", statement=f"Print {profile.seed} {i}.", tests=tests) for i in range(count)]
         digest = write_problems(run / "problems" / f"{split}.jsonl", made)
+    (run / "tokenizer").mkdir(exist_ok=True)
+    (run / "tokenizer" / "tokenizer.json").write_text(str(profile.seed), encoding="utf-8")
     return {"counts": counts, "digest": digest}
 
 
 def install() -> None:
-    """Put the fakes in the place of ``corecode.stages`` and of the job program."""
-    fakes: dict[str, Any] = {
-        "Job": Job,
-        "make_problems": make_problems,
-        "sft_jobs": lambda profile, run: [training(run, f"sft_warmup/{r}", r) for r in ("planner", "coder")],
-        "grpo_job": lambda profile, run, role, number: training(run, f"{role}_grpo", role),
-        "baseline_jobs": lambda profile, run: [],
-        "evaluation_jobs": lambda profile, run: [evaluation(run, name, profile) for name in profile.evaluation.arms],
-    }
-    module = types.ModuleType("corecode.stages")
-    module.__dict__.update(fakes)
-    sys.modules["corecode.stages"] = module
+    """Put the fakes in the place of the making of problems and of the job program."""
+    import corecode.stages
+
+    corecode.stages.make_problems = make_problems  # before the assets take it
 
     import pipelines.stage
     from pipelines.launchers.local import LocalLauncher
 
     pipelines.stage.local_launcher = lambda profile: LocalLauncher(
         environment={"FAKE_CHAIN": "1"},
-        command=lambda job, path: [sys.executable, "-I", "-c", PROGRAM, str(path)],
+        command=command,
         grace_s=1,
     )
 

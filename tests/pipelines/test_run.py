@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 PROFILE = ["smoke", "--seed", "3", "--set", "dataset.test=60"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Ended:
     """A finished ``corecode run``."""
 
@@ -33,10 +35,10 @@ class Ended:
     err: str
     home: Path
 
-    @property
+    @cached_property
     def run(self) -> Path:
-        """The newest run folder."""
-        return max((self.home / "runs").iterdir(), key=lambda path: path.stat().st_mtime)
+        """The run folder, as the command has named it."""
+        return self.home / "runs" / re.findall(r"^run (\S+) in ", self.err, re.MULTILINE)[0]
 
 
 def start(home: Path, arguments: list[str], **environment: str) -> subprocess.Popen[str]:
@@ -116,7 +118,7 @@ def test_run_folder(done: Ended) -> None:
     assert list(summary["stage_seconds"]) == list(STAGES[:6])
     assert summary["provenance"]["mlflow_run_id"]
     assert not list(done.run.rglob("*.partial"))
-    assert (done.home / "champion" / "planner" / "model.safetensors").read_text(encoding="utf-8") == "planner"
+    assert (done.home / "champion" / "planner" / "model.safetensors").read_text(encoding="utf-8")[:8] == "planner "
 
 
 def test_mlflow_has_one_parent_and_a_child_for_each_stage(done: Ended) -> None:
@@ -192,15 +194,48 @@ def test_dagster_shows_metadata_and_checks(done: Ended) -> None:
     }
 
 
-def test_same_seed_again_gives_the_same_figures_and_keeps_the_champion(done: Ended) -> None:
+@pytest.fixture(scope="module")
+def again(done: Ended) -> Ended:
+    """The same run a second time, in which a job that were trained would fail."""
+    return finish(start(done.home, PROFILE, FAKE_FAIL="coder_grpo"), done.home)
+
+
+def test_same_seed_again_gives_the_same_figures_and_keeps_the_champion(done: Ended, again: Ended) -> None:
     first = done.run
-    again = finish(start(done.home, PROFILE), done.home)
     assert again.code == 0, again.err
     assert again.run != first
     metrics = [(run / "collaboration_gain" / "metrics.json").read_bytes() for run in (first, again.run)]
     assert metrics[0] == metrics[1]
     assert "champion: held: not better beyond chance than" in again.err
     assert json.loads((done.home / "champion" / "team.json").read_text(encoding="utf-8"))["run"] == first.name
+
+
+def test_what_is_reused_says_so_everywhere(done: Ended, again: Ended) -> None:
+    first = done.run
+    for job in ("sft_warmup/coder", "coder_grpo", "evaluate final/team"):
+        assert f"{job}: reused from {first.name}" in again.err
+    assert f"coder_grpo is complete with the same inputs; reused from {first.name}" in (
+        again.run / "dagster.log"
+    ).read_text(encoding="utf-8")
+    stages = json.loads((again.run / "stages.json").read_text(encoding="utf-8"))
+    assert stages["coder_grpo"]["reused"] == {"coder_grpo": first.name}
+    summary = json.loads((again.run / "collaboration_gain" / "summary.json").read_text(encoding="utf-8"))
+    assert summary["provenance"]["reused"]["evaluation"] == [first.name]
+    store = Tracking(again.home)
+    stage = store.client.get_run(stages["sft_warmup"]["mlflow_run_id"])
+    assert stage.data.tags["corecode.reused"] == "2 of 2 jobs"
+    assert stage.data.tags["corecode.reused_from"] == first.name
+    assert "planner/reward/mean" in stage.data.metrics
+    parent = store.client.get_run(summary["provenance"]["mlflow_run_id"])
+    assert parent.data.tags["corecode.reused/coder_grpo"] == first.name
+    assert "validation/cg" in parent.data.metrics
+
+
+def test_force_trains_again(again: Ended) -> None:
+    forced = finish(start(again.home, [*PROFILE, "--force"], FAKE_FAIL="sft_warmup/coder"), again.home)
+    assert forced.code == 1
+    assert "job sft_warmup/coder ended with exit code 1" in forced.err
+    assert "reused" not in forced.err
 
 
 def test_failure_is_one_sentence_and_a_log(new_home: Callable[[str], Path]) -> None:
@@ -248,7 +283,7 @@ def test_after_a_hard_kill_the_next_run_says_so(new_home: Callable[[str], Path])
         assert time.monotonic() < deadline, left
         time.sleep(0.1)
     assert tracked(home)[killed.name].info.status == "RUNNING"
-    ended = finish(start(home, PROFILE, FAKE_FAIL="sft_warmup/coder"), home)
+    ended = finish(start(home, PROFILE, FAKE_FAIL="coder_grpo"), home)
     assert f"run {killed.name} of an earlier process was left open; it is now marked as killed" in ended.err
     store = Tracking(home)
     assert {run.info.status for run in store.client.search_runs([store.experiment])} == {"KILLED", "FINISHED", "FAILED"}

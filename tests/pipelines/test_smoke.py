@@ -41,8 +41,8 @@ def home(new_home: Callable[[str], Path]) -> Path:
 
 @pytest.fixture(scope="module")
 def summaries(home: Path) -> list[Path]:
-    """``summary.json`` of two runs with the same seed, which went on at the same time in the same home."""
-    started = [corecode(home, "run", "smoke", "--seed", "1") for _ in range(2)]
+    """``summary.json`` of two runs with the same seed, which were trained at the same time in the same home."""
+    started = [corecode(home, "run", "smoke", "--seed", "1", "--force") for _ in range(2)]
     return [Path(output(process).splitlines()[-1]) for process in started]
 
 
