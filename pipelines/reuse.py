@@ -23,6 +23,7 @@ from corecode.stages import Job
 from corecode.training.records import METRICS, MODEL, RESULT, SAMPLES, publish, write_json
 from corecode.training.spec import spec_digest
 from pipelines.home import write_text
+from pipelines.launchers.tail import JsonTail
 
 OUTPUTS = (METRICS, SAMPLES, RESULT, f"{MODEL}/**/*", "T*.jsonl")
 """What a finished job leaves for others; logs and checkpoints are not taken along."""
@@ -56,8 +57,8 @@ class Cache:
         return None
 
     def keep(self, keyed: Keyed) -> None:
-        """Enter a job that was run."""
-        if keyed.key is not None:
+        """Enter a job that was run, unless infrastructure failed in it: that is for no other run to repeat."""
+        if keyed.key is not None and not _lost(keyed.job):
             self._enter(keyed, _run_of(keyed.job))
 
     def _enter(self, keyed: Keyed, done_by: str) -> None:
@@ -109,6 +110,13 @@ def reused_from(job: Job) -> str | None:
 
 def _run_of(job: Job) -> str:
     return Path(job.spec["run"]).name
+
+
+def _lost(job: Job) -> bool:
+    """Whether samples of a job have no verdict."""
+    counters = ("infrastructure/lost", "evaluation/missing")
+    lines = [line.get("metrics", {}) for line in JsonTail(job.folder / METRICS).lines()]
+    return any(metrics.get(name, 0) > 0 for metrics in lines for name in counters)
 
 
 def _newest_first(folder: Path) -> list[Path]:

@@ -158,6 +158,24 @@ def test_a_damaged_copy_is_not_used(home: Home) -> None:
     assert home.run("third") == set()
 
 
+def test_an_outage_is_not_handed_on(home: Home) -> None:
+    home.run("first")
+    run = home.folder / "runs" / "second"
+    profile = load_profile("smoke", [ARMS, "evaluation.samples=6"])
+    fake_chain.make_problems(profile, run)
+    job = next(job for job in jobs_of(profile, run) if job.name == "evaluate sft/alone")
+    for warm in sft_jobs(profile, run):
+        home.cache.take(keyed(warm))
+    one = keyed(job)
+    home.train(one)
+    assert (home.folder / "cache" / str(one.key)).is_dir()
+    shutil.rmtree(home.folder / "cache" / str(one.key))
+    with (job.folder / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 1, "of": 1, "metrics": {"evaluation/missing": 2}}\n')
+    home.cache.keep(one)
+    assert not (home.folder / "cache" / str(one.key)).exists()
+
+
 def test_changing_a_run_leaves_the_others_alone(home: Home) -> None:
     """A job that is trained again in its folder empties its files first; models are replaced, never written into."""
     home.run("first")
