@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from corecode.errors import UserError
+from corecode.teams.prompted import PROMPTED, PromptedTeam
 
 
 @dataclass(frozen=True)
@@ -17,11 +18,23 @@ class Arm:
     stages: tuple[str, ...]
     """For each role the stage folder that holds its weights."""
     description: str
+    prompted: PromptedTeam | None = None
+    """The prompt-only team that works; None: the chain of roles."""
 
 
 def _arm(name: str, description: str, **stages: str) -> Arm:
     return Arm(name, tuple(stages), tuple(stages.values()), description)
 
+
+PROMPTED_ON = {
+    "base": ("base/coder", "before any training"),
+    "sft": ("sft_warmup/coder", "after the warm-up"),
+    "coder-grpo-only": ("baselines/coder_grpo_only", "after Coder GRPO only"),
+    "final": ("coder_grpo", "after both GRPO phases"),
+    "single-direct": ("baselines/single_direct", "one model, statement to code, whole budget"),
+}
+"""Weights that prompt-only teams may work with: what stands before the slash in the arm's name, the stage folder, and
+where that is in the story."""
 
 ARMS = {
     arm.name: arm
@@ -59,6 +72,11 @@ ARMS = {
             "one model, thought and code in one completion, whole budget",
             solver="baselines/single_thought",
         ),
+        *(
+            Arm(f"{weights}/{name}", team.roles, (stage,) * len(team.roles), f"{team.description}, {when}", team)
+            for weights, (stage, when) in PROMPTED_ON.items()
+            for name, team in PROMPTED.items()
+        ),
     )
 }
 
@@ -72,4 +90,8 @@ def arm(name: str) -> Arm:
     try:
         return ARMS[name]
     except KeyError:
-        raise UserError(f"unknown arm {name!r}; known arms: {', '.join(ARMS)}") from None
+        trained = ", ".join(one.name for one in ARMS.values() if one.prompted is None)
+        raise UserError(
+            f"unknown arm {name!r}; known arms: {trained}, and a team of {', '.join(PROMPTED)} on the weights of"
+            f" {', '.join(PROMPTED_ON)}, such as base/cot"
+        ) from None

@@ -173,6 +173,15 @@ class SandboxConfig(Section):
     """What the time term rates: CPU seconds, or the deterministic step counter (a run repeats bit for bit)."""
 
 
+class PromptedConfig(Section):
+    """Bounds of the prompt-only teams (``corecode.teams.prompted``)."""
+
+    rounds: int = Field(default=3, ge=0)
+    """Repairs after a program that fails the sample tests (Reflexion, CollabCoder; MapCoder: of each plan)."""
+    plans: int = Field(default=3, ge=1)
+    """Problems that MapCoder recalls, and plans that it makes."""
+
+
 class EvaluationConfig(Section):
     arms: list[str] = Field(
         default_factory=lambda: ["sft/alone", "sft/team", "planner-grpo/team", "final/alone", "final/team"]
@@ -191,6 +200,7 @@ class EvaluationConfig(Section):
     chunk: int | None = Field(default=None, ge=1)
     """Problems that are sampled and kept together: what a killed evaluation repeats at most. Samples depend on it.
     None: as many as fill four generation batches."""
+    prompted: PromptedConfig = PromptedConfig()
     bootstrap: int = Field(default=10000, ge=1000)
     """Resamples of the paired bootstrap."""
 

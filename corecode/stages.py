@@ -156,7 +156,8 @@ def evaluation_jobs(profile: Profile, run: Path) -> list[Job]:
     for name in profile.evaluation.arms:
         system = arm(name)
         weights = {
-            role: _resolve(profile, role, stage) for role, stage in zip(system.roles, system.stages, strict=True)
+            role: _resolve(profile, "coder" if system.prompted else role, stage)
+            for role, stage in zip(system.roles, system.stages, strict=True)
         }
         spec = JobSpec(
             kind="evaluate",

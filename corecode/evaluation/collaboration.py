@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from corecode.arms import ARMS, PROMPTED_ON
 from corecode.evaluation.metrics import average_pass_ratio, compared_ks, pass_at_k_per_problem
 from corecode.evaluation.rows import ArmSamples, Samples
 from corecode.evaluation.statistics import (
@@ -47,6 +48,9 @@ CG_PAIRS = (
     Comparison("final", "final/team", "final/alone", "after both phases"),
 )
 
+DIRECTLY = {weights: f"{weights}/alone" for weights in PROMPTED_ON} | {"single-direct": "single-direct/final"}
+"""The arm in which the weights of a prompt-only team are asked for the program at once."""
+
 GAINS = (
     Comparison("total", "final/team", "sft/team", "both GRPO phases, on the team"),
     Comparison("planner_phase", "planner-grpo/team", "sft/team", "Planner GRPO, on the team"),
@@ -70,6 +74,11 @@ GAINS = (
         "sft/team",
         "single-thought/sft",
         "team over one model that writes thought and code, warm-up only",
+    ),
+    *(
+        Comparison(one.name, one.name, alone, f"{one.prompted.description}, over the same model asked directly")
+        for one in ARMS.values()
+        if one.prompted and (alone := DIRECTLY[one.name.split("/")[0]])
     ),
 )
 

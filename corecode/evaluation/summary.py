@@ -119,7 +119,10 @@ def _arm(samples: Samples, arm: str, protocol: str, bootstrap: Bootstrap, counte
         "description": known.description if known else arm,
         "roles": list(known.roles) if known else [],
         "temperatures": {
-            str(t): _arm_figures(one, protocol, bootstrap, counter) for t, one in found if one is not None
+            # A prompt-only team makes separate attempts, whatever the protocol of the others.
+            str(t): _arm_figures(one, "independent" if known and known.prompted else protocol, bootstrap, counter)
+            for t, one in found
+            if one is not None
         },
     }
 

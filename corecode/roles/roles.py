@@ -85,7 +85,7 @@ class Role:
             "statement": problem.statement.strip(),
             "thought": (thought or "").strip(),
             "examples": render_examples(problem),
-            "interface": _interface(problem),
+            "interface": interface(problem),
             "planning_interface": _planning_interface(problem),
         }
         # One pass, so that braces or placeholders inside a statement stay as they are.
@@ -161,7 +161,7 @@ def _entry_point(problem: Problem) -> str | None:
     return problem.entry_point or problem.tests[0].call or None
 
 
-def _interface(problem: Problem) -> str:
+def interface(problem: Problem) -> str:
     """What the program has to look like, in a sentence or two."""
     if problem.kind == "stdio":
         return "The program reads its input from standard input and prints the answer to standard output, nothing else."

@@ -13,11 +13,16 @@ from corecode.errors import InfrastructureError
 from corecode.execution import Executor
 from corecode.generation.generator import Generator, derive_seed
 from corecode.problems import Problem
-from corecode.teams import Rollout, Team, rollout
-from corecode.training.ledger import UNFINISHED, Ledger, Recorded
+from corecode.teams import Answer, Team, rollout
+from corecode.teams.prompted import PromptedTeam
+from corecode.teams.samples import sandbox_tester
+from corecode.teams.session import Length, play
+from corecode.training.ledger import UNFINISHED, Ledger, Recorded, recorded_tester
 from corecode.training.records import Journal
 from sandbox import Judgement, Verdict
 
+WRITES: dict[str, Length] = {"planner": "text", "coder": "program", "solver": "both"}
+"""What each role of a chain writes, which decides its token limit."""
 BATCHES = 4
 """Generation batches of a chunk, unless the profile sets its size; short and long prompts part within them."""
 
@@ -27,7 +32,7 @@ class Bench:
     """What the evaluation of an arm works with."""
 
     arm: str
-    team: Team
+    team: Team | PromptedTeam
     generators: Mapping[str, Generator]
     """By role name."""
     config: EvaluationConfig
@@ -101,53 +106,64 @@ def _chunk_rows(
     return [row for problem in part for row in known[problem.id]]
 
 
-def _sampled(
-    bench: Bench, part: Sequence[Problem], temperature: float, seed: int, calls: Ledger
-) -> list[list[Rollout]]:
-    """The rollouts of a chunk; a second attempt repeats only the calls that failed."""
-    config = bench.config
-    sampling = {name: _sampling(name, temperature, config) for name in bench.generators}
-    generators = {name: Recorded(name, generator, calls) for name, generator in bench.generators.items()}
+def _sampled(bench: Bench, part: Sequence[Problem], temperature: float, seed: int, calls: Ledger) -> list[list[Answer]]:
+    """The answers to a chunk; a second attempt repeats only the calls that failed."""
     try:
-        return rollout(bench.team, generators, sampling, part, config.samples, config.protocol, seed)
+        return _attempt(bench, part, temperature, seed, calls)
     except InfrastructureError:
-        return rollout(bench.team, generators, sampling, part, config.samples, config.protocol, seed)
+        return _attempt(bench, part, temperature, seed, calls)
+
+
+def _attempt(bench: Bench, part: Sequence[Problem], temperature: float, seed: int, calls: Ledger) -> list[list[Answer]]:
+    config = bench.config
+    generators = {name: Recorded(name, generator, calls) for name, generator in bench.generators.items()}
+    limits: dict[Length, int] = {
+        "text": config.max_thought_tokens,
+        "program": config.max_program_tokens,
+        "both": config.max_thought_tokens + config.max_program_tokens,
+    }
+    sampling: dict[Length, SamplingConfig] = {
+        kind: SamplingConfig(temperature=temperature, max_tokens=limit) for kind, limit in limits.items()
+    }
+    if isinstance(bench.team, PromptedTeam):
+        # An executor of its own: sample tests are not the problem's tests.
+        test = recorded_tester(sandbox_tester(Executor(bench.executor.sandbox)), calls)
+        return play(bench.team.method, part, config.samples, generators, sampling, test, config.prompted, seed)
+    by_role = {name: sampling[WRITES[name]] for name in generators}
+    groups = rollout(bench.team, generators, by_role, part, config.samples, config.protocol, seed)
+    return [[run.answer() for run in group] for group in groups]
 
 
 def _judged(
-    bench: Bench, groups: Sequence[Sequence[Rollout]], temperature: float, kept: Ledger
+    bench: Bench, groups: Sequence[Sequence[Answer]], temperature: float, kept: Ledger
 ) -> dict[str, list[dict[str, Any]]]:
     """Rows by problem, which are kept from now on."""
-    runs = [run for group in groups for run in group]
-    judgements = iter(bench.executor.judge([(run.problem, run.program) for run in runs]))
+    whole = [answer for group in groups for answer in group if answer.lost is None]
+    judgements = iter(bench.executor.judge([(answer.problem, answer.program) for answer in whole]))
     rows = {
-        group[0].problem.id: [_row(bench.arm, temperature, i, run, next(judgements)) for i, run in enumerate(group)]
+        group[0].problem.id: [
+            _row(bench.arm, temperature, i, answer, next(judgements))
+            if answer.lost is None
+            else _missing(bench.arm, temperature, i, answer.problem, answer.lost)
+            for i, answer in enumerate(group)
+        ]
         for group in groups
     }
     kept.append([{"problem": problem, "rows": one} for problem, one in rows.items()])
     return rows
 
 
-def _sampling(role: str, temperature: float, config: EvaluationConfig) -> SamplingConfig:
-    limit = {
-        "planner": config.max_thought_tokens,
-        "coder": config.max_program_tokens,
-        "solver": config.max_thought_tokens + config.max_program_tokens,
-    }[role]
-    return SamplingConfig(temperature=temperature, max_tokens=limit)
-
-
-def _row(arm: str, temperature: float, sample: int, run: Rollout, judgement: Judgement) -> dict[str, Any]:
+def _row(arm: str, temperature: float, sample: int, answer: Answer, judgement: Judgement) -> dict[str, Any]:
     lost = judgement.verdict is Verdict.SANDBOX_ERROR
     return {
-        "problem_id": run.problem.id,
+        "problem_id": answer.problem.id,
         "arm": arm,
         "temperature": temperature,
         "sample": sample,
-        "thought": run.thought,
-        "thought_valid": run.thought_valid,
-        "completion": run.turns[-1].completion.text,
-        "program": run.program,
+        "thought": answer.thought,
+        "thought_valid": answer.thought_valid,
+        "completion": answer.completion,
+        "program": answer.program,
         "verdict": None if lost else judgement.verdict.value,
         "passed": 0 if lost else judgement.passed,
         "total": judgement.total,
@@ -155,8 +171,8 @@ def _row(arm: str, temperature: float, sample: int, run: Rollout, judgement: Jud
         "peak_mb": None if lost else judgement.peak_mb,
         "steps": None if lost else judgement.steps,
         "detail": judgement.detail,
-        "tokens": run.tokens,
-        "truncated": run.truncated,
+        "tokens": answer.tokens,
+        "truncated": answer.truncated,
         "missing": f"sandbox: {judgement.detail}" if lost else None,
     }
 

@@ -135,16 +135,21 @@ def _grpo(spec: JobSpec) -> dict[str, float]:
 
 
 def _evaluate(spec: JobSpec, digest: str) -> dict[str, float]:
+    from corecode.arms import arm
     from corecode.execution import Executor, open_configured
     from corecode.generation.transformers import TransformersGenerator
     from corecode.training.evaluate import Bench, evaluate
 
     profile = spec.profile
     batch = profile.execution.generation_batch
-    generators = {name: TransformersGenerator(*_load(spec, name), batch) for name in spec.team}
+    # Roles with the same weights share a model.
+    players = {spec.weights[name]: name for name in spec.team}
+    loaded = {folder: TransformersGenerator(*_load(spec, name), batch) for folder, name in players.items()}
+    generators = {name: loaded[spec.weights[name]] for name in spec.team}
+    team = arm(spec.arm).prompted or _team(spec)
     with open_configured(profile.sandbox) as sandbox:
         executor = Executor(sandbox, remember=True)
-        bench = Bench(spec.arm, _team(spec), generators, profile.evaluation, executor, spec.seed, batch)
+        bench = Bench(spec.arm, team, generators, profile.evaluation, executor, spec.seed, batch)
         return evaluate(bench, _problems(spec, "test"), _journal(spec), spec.folder, digest)
 
 
@@ -164,7 +169,7 @@ def _team(spec: JobSpec) -> Any:
 def _load(spec: JobSpec, name: str) -> tuple[Any, Any]:
     from corecode.training.weights import load
 
-    return load(spec.profile, spec.run, name, spec.weights[name])
+    return load(spec.profile, spec.run, spec.weights[name])
 
 
 def _policy(spec: JobSpec) -> tuple[Any, Any]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from corecode.config import SamplingConfig
 from corecode.generation.generator import Chat, Completion, Generator
+from corecode.problems import Problem
+from corecode.teams.samples import Report, Tester
 
 UNFINISHED = "unfinished"
 """Folder of a job's ledgers; it goes when the job is complete."""
@@ -73,14 +76,38 @@ class Recorded:
 
     def generate(self, chats: Sequence[Chat], n: int, sampling: SamplingConfig, seed: int) -> list[list[Completion]]:
         """See :class:`~corecode.generation.generator.Generator`."""
-        question = [self._name, [list(chat) for chat in chats], n, sampling.model_dump(), seed]
-        key = sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()
-        for record in self._ledger.records:
-            if record["call"] == key:
-                return [[_completion(one) for one in group] for group in record["answers"]]
+        key = _key([self._name, [list(chat) for chat in chats], n, sampling.model_dump(), seed])
+        known = _known(self._ledger, key)
+        if known is not None:
+            return [[_completion(one) for one in group] for group in known]
         answers = self._inner.generate(chats, n, sampling, seed)
-        self._ledger.append([{"call": key, "answers": [[_plain(one) for one in group] for group in answers]}])
+        self._ledger.append([{"call": key, "answer": [[_plain(one) for one in group] for group in answers]}])
         return answers
+
+
+def recorded_tester(inner: Tester, ledger: Ledger) -> Tester:
+    """A tester whose reports are kept like answers: another measurement could lead an attempt elsewhere, and what it
+    then asks would be bought anew. Where the sandbox has failed nothing is kept."""
+
+    def test(drafts: Sequence[tuple[Problem, str | None]]) -> list[Report]:
+        key = _key(["sample tests", [[problem.id, source] for problem, source in drafts]])
+        known = _known(ledger, key)
+        if known is not None:
+            return [Report(**one) for one in known]
+        reports = inner(drafts)
+        if all(report.lost is None for report in reports):
+            ledger.append([{"call": key, "answer": [asdict(report) for report in reports]}])
+        return reports
+
+    return test
+
+
+def _key(question: object) -> str:
+    return sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()
+
+
+def _known(ledger: Ledger, key: str) -> Any:
+    return next((record["answer"] for record in ledger.records if record["call"] == key), None)
 
 
 def _plain(completion: Completion) -> list[Any]:

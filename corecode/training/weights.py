@@ -45,8 +45,8 @@ def learn_tokenizer(profile: Profile, problems: Sequence[Problem], run: Path) ->
     publish(partial, run / TOKENIZER)
 
 
-def load(profile: Profile, run: Path, role_name: str, folder: str) -> tuple[Any, Any]:
-    """Model and tokenizer of one role.
+def load(profile: Profile, run: Path, folder: str) -> tuple[Any, Any]:
+    """Model and tokenizer of a role.
 
     Args:
         folder: a job's folder relative to ``run``, or ``base/<role>`` for the untrained model. Untrained roles of a
@@ -67,5 +67,5 @@ def load(profile: Profile, run: Path, role_name: str, folder: str) -> tuple[Any,
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(run / TOKENIZER)
-    model = new_model(profile.model.scratch, tokenizer, derive_seed(profile.seed, "base", role_name))
+    model = new_model(profile.model.scratch, tokenizer, derive_seed(profile.seed, "base", folder.removeprefix(BASE)))
     return model.to(profile.execution.device), tokenizer

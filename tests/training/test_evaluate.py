@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 from tiny import LocalSandbox, problem
 
-from corecode.config import EvaluationConfig, SamplingConfig
+from corecode.config import EvaluationConfig, PromptedConfig, SamplingConfig
 from corecode.errors import InfrastructureError
 from corecode.execution import Executor
 from corecode.generation.generator import Chat, Completion
 from corecode.roles.roles import role
 from corecode.teams import Team, rollout
+from corecode.teams.prompted import PROMPTED
 from corecode.training.evaluate import Bench, evaluate
 from corecode.training.ledger import Ledger
 from corecode.training.records import Journal
@@ -184,3 +185,45 @@ def test_a_second_attempt_repeats_only_the_failed_call(tmp_path: Path) -> None:
     evaluate(bench, PROBLEMS, Journal(tmp_path), tmp_path, "one")
     assert calls == ["planner", "coder", "coder"]
     assert all(row["missing"] is None for row in rows(tmp_path, "T0.2.jsonl"))
+
+
+def test_a_prompt_only_team_goes_on_too(tmp_path: Path) -> None:
+    """Reflexion is interrupted in every call once; each question is answered once, and the rows are those of an
+    undisturbed evaluation."""
+    answered: list[str] = []
+
+    class Interrupted:
+        def __init__(self, name: str, after: int) -> None:
+            self.name, self.left = name, after
+
+        def generate(
+            self, chats: Sequence[Chat], n: int, sampling: SamplingConfig, seed: int
+        ) -> list[list[Completion]]:
+            if self.left == 0:
+                raise KeyboardInterrupt
+            self.left -= 1
+            answered.extend(f"{self.name} {chat[0]['content']} {seed}" for chat in chats)
+            texts = [f"Idea {seed % 5}" if self.name == "reflector" else f"print({seed % 3})" for _ in chats]
+            return [[Completion(text, (), 2, False)] for text in texts]
+
+    def work(folder: Path, after: int) -> None:
+        config = EvaluationConfig(samples=2, temperatures=[0.2], chunk=3, prompted=PromptedConfig(rounds=2))
+        players = {name: Interrupted(name, after) for name in ("coder", "reflector")}
+        problems = [one.model_copy(update={"examples": one.tests[:1]}) for one in PROBLEMS]
+        executor = Executor(LocalSandbox(), remember=True)
+        bench = Bench("base/reflexion", PROMPTED["reflexion"], players, config, executor, seed=1, batch=9)
+        evaluate(bench, problems, Journal(folder), folder, "one")
+
+    work(tmp_path / "whole", 99)
+    undisturbed, answered = answered, []
+    for _ in range(20):
+        try:
+            work(tmp_path / "parts", 1)
+            break
+        except KeyboardInterrupt:
+            continue
+    assert sorted(answered) == sorted(undisturbed)
+    found = [rows(tmp_path / name, "T0.2.jsonl") for name in ("whole", "parts")]
+    assert found[0] == found[1]
+    assert {row["verdict"] for row in found[0]} == {"accepted", "wrong_answer"}
+    assert all(set(row["tokens"]) <= {"coder", "reflector"} and row["thought"] is None for row in found[0])

@@ -42,6 +42,8 @@ TILES = (
     ("over_single_thought", "Team against one that plans", "one model that writes thought and code, and the team"),
 )
 """Gains that the page shows in large type."""
+OTHERS = "Prompts alone, and others"
+"""Title of the group for arms that are in no other."""
 REPEATED = ("After Planner GRPO", "sft/alone")
 """The Planner phase does not touch the Coder: its bar is drawn again beside the team's."""
 BAR_NAMES = {
@@ -95,7 +97,7 @@ def bars(summary: Json, temperature: str) -> list[tuple[str, list[Json]]]:
         if temperature in pair["temperatures"]
     }
     known = {arm for _, arms in GROUPS for arm in arms}
-    groups = [*GROUPS, ("Others", tuple(arm for arm in summary["arms"] if arm not in known))]
+    groups = [*GROUPS, (OTHERS, tuple(arm for arm in summary["arms"] if arm not in known))]
     result: list[tuple[str, list[Json]]] = []
     for title, arms in groups:
         rows: list[Json] = []
@@ -123,6 +125,8 @@ def bars(summary: Json, temperature: str) -> list[tuple[str, list[Json]]]:
 
 
 def _bar_name(group: str, arm: str) -> str:
+    if group == OTHERS:
+        return words.label(arm)
     name = BAR_NAMES.get(arm) or BAR_NAMES.get(arm.split("/")[-1], arm)
     return f"{name}, unchanged" if (group, arm) == REPEATED else name
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from corecode.arms import ARMS
 from corecode.evaluation.report.words import headline_pair, percent
 
 Json = dict[str, Any]
@@ -86,6 +87,8 @@ def _protocol(summary: Json) -> Limit:
         )
     else:
         text = "Protocol “independent”: every sample has a thought and a program of its own."
+    if any(arm in ARMS and ARMS[arm].prompted for arm in summary["arms"]):
+        text += " Prompt-only teams make every attempt from the beginning."
     return Limit("What pass@k means here", text)
 
 

@@ -31,7 +31,8 @@ LABELS = {
 
 def label(arm: str) -> str:
     """An arm as a reader calls it."""
-    return LABELS.get(arm, arm)
+    known = ARMS.get(arm)
+    return LABELS.get(arm) or (known.description if known else arm)
 
 
 def kind(arm: str) -> str:

@@ -15,6 +15,7 @@ from corecode.config import SamplingConfig
 from corecode.generation.generator import Completion, Generator, derive_seed
 from corecode.problems import Problem
 from corecode.roles.roles import Artifact, Message, Role
+from corecode.teams.answer import Answer
 
 Protocol = Literal["paper", "independent"]
 """``paper``: the helpers speak once, the last role writes n programs. ``independent``: n separate runs of the chain."""
@@ -60,6 +61,18 @@ class Rollout:
     def tokens(self) -> dict[str, int]:
         """Sampled tokens by role."""
         return {turn.role: turn.completion.tokens for turn in self.turns}
+
+    def answer(self) -> Answer:
+        """What the team hands in, once the last role has spoken."""
+        return Answer(
+            problem=self.problem,
+            completion=self.turns[-1].completion.text,
+            program=self.program,
+            tokens=self.tokens,
+            truncated=self.truncated,
+            thought=self.thought,
+            thought_valid=self.thought_valid,
+        )
 
     def prompt(self, role: Role) -> list[Message]:
         """The chat that asks ``role`` to go on."""
