@@ -7,6 +7,7 @@ right. A whole function may leave out what the statement already shows: imports,
 from __future__ import annotations
 
 import ast
+import re
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -28,6 +29,28 @@ def assemble(statement: str, entry_point: str, source: str) -> str:
             if continued is not None and not _returns(continued):
                 return whole
     return _with_preamble(statement, entry_point, source, tree)
+
+
+def complete(partial: str, source: str) -> str:
+    """The program of an answer to a completion task.
+
+    - ``source`` defines what ``partial`` begins to define, or repeats it: the answer is the whole program.
+    - else it is the rest, whose indentation may lack on its first line, or on all lines.
+    - what fits in no way follows ``partial`` as it is, so that it fails as what it is.
+    """
+    begun = re.findall(r"^(?:async )?(?:def|class) (\w+)", partial, re.MULTILINE)
+    tree = _parse(source)
+    defined = {node.name for node in tree.body if isinstance(node, _Function | ast.ClassDef)} if tree else set[str]()
+    if source.startswith(partial.rstrip()) or (begun and begun[-1] in defined):
+        return source
+    last = partial.rstrip().rpartition("\n")[2]
+    indent = " " * (len(last) - len(last.lstrip()) + 4 * last.endswith(":"))
+    beginning = partial.rstrip() + "\n"
+    for rest in (source, indent + source.lstrip(), _indented(source, indent)):
+        whole = _parse(beginning + rest)
+        if whole is not None and not _returns(whole):
+            return beginning + rest
+    return beginning + source
 
 
 def _parse(source: str) -> ast.Module | None:
@@ -53,8 +76,8 @@ def _returns(tree: ast.Module) -> bool:
     return False
 
 
-def _indented(source: str) -> str:
-    return "\n".join(f"    {line}" if line.strip() else line for line in source.split("\n"))
+def _indented(source: str, indent: str = "    ") -> str:
+    return "\n".join(f"{indent}{line}" if line.strip() else line for line in source.split("\n"))
 
 
 def _with_preamble(statement: str, entry_point: str, source: str, tree: ast.Module | None) -> str:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from corecode.assemble import assemble
+from corecode.assemble import assemble, complete
 from corecode.errors import UserError
 from sandbox import Comparison, Limits, Program, TestCase
 
@@ -62,6 +62,8 @@ class Problem(BaseModel):
     """Function that the tests call, where the statement names it."""
     continues: bool = False
     """The statement is the beginning of a program; an answer may continue it with the body of ``entry_point``."""
+    partial: str = ""
+    """Beginning of the program, where the problem is to complete it: an answer is the rest, or the whole."""
     checker: str | None = None
     """Source of a checker program for problems with several right answers."""
     tolerance: float | None = Field(default=None, ge=0, allow_inf_nan=False)
@@ -90,7 +92,7 @@ class Problem(BaseModel):
         """The complete program that an answer stands for (see :mod:`corecode.assemble`)."""
         if self.continues and self.entry_point:
             return assemble(self.statement, self.entry_point, source)
-        return source
+        return complete(self.partial, source) if self.partial else source
 
     def program(self, source: str | None) -> Program:
         """The sandbox's job of judging ``source`` on this problem's tests."""
@@ -112,12 +114,21 @@ class Problem(BaseModel):
 
 def write_problems(path: Path, problems: Iterable[Problem]) -> str:
     """Write one problem a line; return the content digest (sha256 of the file), which is the set's data version."""
-    lines = "".join(json.dumps(p.model_dump(exclude_defaults=True), ensure_ascii=False) + "\n" for p in problems)
+    lines = _lines(problems)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
     partial.write_text(lines, encoding="utf-8")
     partial.replace(path)
     return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def content_digest(problems: Iterable[Problem]) -> str:
+    """The digest that :func:`write_problems` would return."""
+    return hashlib.sha256(_lines(problems).encode()).hexdigest()
+
+
+def _lines(problems: Iterable[Problem]) -> str:
+    return "".join(json.dumps(p.model_dump(exclude_defaults=True), ensure_ascii=False) + "\n" for p in problems)
 
 
 def read_problems(path: Path) -> list[Problem]:

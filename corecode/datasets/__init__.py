@@ -1,10 +1,13 @@
-"""Where problems come from. :func:`load` is the only entry."""
+"""Where problems come from: :func:`load` gives the splits of a run, :func:`read` a benchmark or a file by itself."""
 
 from __future__ import annotations
 
 from corecode.config import DatasetConfig
+from corecode.datasets.reading import ImportSummary, read
 from corecode.errors import UserError
 from corecode.problems import Problem, Split
+
+__all__ = ["ImportSummary", "load", "read"]
 
 
 def load(config: DatasetConfig, seed: int) -> dict[Split, list[Problem]]:

