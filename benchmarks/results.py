@@ -18,15 +18,16 @@ def interval(figure: dict[str, Any] | None, scale: float = 100.0) -> str:
 
 def arms(summary: dict[str, Any]) -> str:
     """One row an arm and temperature."""
-    rows = ["| arm | T | pass@1 | pass@5 | APR | thoughts valid |", "|---|---|---|---|---|---|"]
+    first = next(iter(next(iter(summary["arms"].values()))["temperatures"].values()))
+    most = max(first["pass@k"], key=int)
+    rows = [f"| arm | T | pass@1 | pass@{most} | APR | thoughts valid |", "|---|---|---|---|---|---|"]
     for name, arm in summary["arms"].items():
         for temperature, figures in arm["temperatures"].items():
             k = figures["pass@k"]
-            last = k[max(k, key=int)]
             valid = figures["thoughts"]["validity"]
             cells = [
                 interval(k["1"]),
-                interval(last),
+                interval(k[most]),
                 interval(figures["apr"]),
                 f"{valid:.1%}" if valid is not None else "",
             ]
