@@ -27,6 +27,16 @@ def warm_up_teaches_the_format(
     return _result(claims.warm_up_teaches_format(folder))
 
 
+# Both models, trained and untrained, answer the same problems in the evaluation.
+@dg.asset_check(asset=sft_warmup, additional_deps=[evaluation])
+def warm_up_beats_the_base_model(
+    context: dg.AssetCheckExecutionContext, run: dg.ResourceParam[Run]
+) -> dg.AssetCheckResult:
+    """The warm-up is better than the base model: in pass@1 where an untrained arm is evaluated, else in its loss."""
+    profile, folder = run.open_folder(context)
+    return _result(claims.warm_up_beats_base(folder, profile))
+
+
 @dg.asset_check(asset=planner_grpo)
 def planner_grpo_does_no_harm(
     context: dg.AssetCheckExecutionContext, run: dg.ResourceParam[Run]

@@ -3,10 +3,11 @@
 import dagster as dg
 
 from assets.evaluation import evaluation
+from assets.options import stage_options
 from assets.ports import Run
 
 
-@dg.asset(deps=[evaluation], group_name="evaluation", kinds={"python", "mlflow"}, code_version="1")
+@dg.asset(deps=[evaluation], **stage_options("evaluation", "python", "mlflow"), code_version="1")
 def collaboration_gain(context: dg.AssetExecutionContext, run: dg.ResourceParam[Run]) -> dg.MaterializeResult:
     """pass@k, APR and Collaboration Gain of every arm with 95 % intervals, as figures and as a report with plots."""
     with run.stage(context) as stage:
@@ -17,5 +18,6 @@ def collaboration_gain(context: dg.AssetExecutionContext, run: dg.ResourceParam[
                 "summary": dg.MetadataValue.path(str(summary)),
                 "report": dg.MetadataValue.path(str(summary.with_name("report.html"))),
                 "table": dg.MetadataValue.md(summary.with_name("report.md").read_text(encoding="utf-8")),
-            }
+            },
+            data_version=dg.DataVersion(stage.data_version()),
         )

@@ -2,12 +2,13 @@
 
 import dagster as dg
 
+from assets.options import TRAINING_POOL, stage_options
 from assets.ports import Run
 from assets.sft_warmup import sft_warmup
 from corecode.stages import grpo_job
 
 
-@dg.asset(deps=[sft_warmup], group_name="training", kinds={"pytorch", "mlflow"}, code_version="1")
+@dg.asset(deps=[sft_warmup], **stage_options("training", "pytorch", "mlflow", pool=TRAINING_POOL), code_version="1")
 def planner_grpo(context: dg.AssetExecutionContext, run: dg.ResourceParam[Run]) -> dg.MaterializeResult:
     """The Planner, rewarded by what the programs do that the frozen Coder writes after its thoughts.
 
@@ -18,4 +19,4 @@ def planner_grpo(context: dg.AssetExecutionContext, run: dg.ResourceParam[Run]) 
             for role in ("planner", "coder") if number < stage.profile.rounds else ("planner",):
                 job = grpo_job(stage.profile, stage.folder, role, number)
                 stage.launch([job] if job is not None else [])
-        return dg.MaterializeResult(metadata=stage.metadata())
+        return dg.MaterializeResult(metadata=stage.metadata(), data_version=dg.DataVersion(stage.data_version()))

@@ -41,6 +41,10 @@ class Stage(Protocol):
         """Make the run's team the champion if it earned it; the decision with its reason."""
         ...
 
+    def data_version(self) -> str:
+        """Digest of what this stage and all stages before it have made. Call it last; it is recorded with the run."""
+        ...
+
     def metadata(self) -> dict[str, Any]:
         """Metadata of every stage: where it is recorded, where its files are, how long it took."""
         ...

@@ -77,10 +77,12 @@ def _execute(profile: Profile, settings: RunSettings) -> int:
     from dagster._core.utils import make_new_run_id
 
     from pipelines import progress
-    from pipelines.definitions import JOB, defs
+    from pipelines.definitions import defs
     from pipelines.home import prepare_home
     from pipelines.instance import open_instance
-    from pipelines.reconcile import reconcile
+    from pipelines.jobs import JOB
+    from pipelines.partitions import partition_key
+    from pipelines.reconcile import process_tag, reconcile
     from pipelines.settings import run_name
     from pipelines.tracking import Tracking
 
@@ -100,7 +102,8 @@ def _execute(profile: Profile, settings: RunSettings) -> int:
             instance=instance,
             run_id=run_id,
             raise_on_error=False,
-            tags={"corecode/profile": profile.name, "corecode/seed": str(profile.seed)},
+            partition_key=partition_key(settings.profile, profile.seed),
+            tags={"corecode/profile": profile.name, "corecode/seed": str(profile.seed), **process_tag(run_id)},
         )
         run = instance.get_run_by_id(run_id)
         canceled = run is not None and run.status is DagsterRunStatus.CANCELED

@@ -1,4 +1,7 @@
-"""``corecode up``: the Dagster and MLflow pages on loopback, as two process trees that end together."""
+"""``corecode up``: the Dagster and MLflow pages on loopback, as two process trees that end together.
+
+``dagster dev`` also runs the daemon, so that the queue, backfills, schedules and sensors work.
+"""
 
 from __future__ import annotations
 

@@ -15,16 +15,11 @@ from assets.evaluation import evaluation
 from assets.planner_grpo import planner_grpo
 from assets.problems import problems
 from assets.sft_warmup import sft_warmup
+from pipelines.jobs import evaluate, report, train
+from pipelines.partitions import PARTITIONS
+from pipelines.schedules import nightly, weekly
+from pipelines.sensors import SENSORS
 from pipelines.settings import RESOURCE, RunSettings
-
-JOB = "train"
-"""The whole chain."""
-
-train = dg.define_asset_job(
-    JOB,
-    selection=dg.AssetSelection.all(),
-    description="The whole chain: problems, both trainings, evaluation, report and champion.",
-)
 
 
 @dg.logger(config_schema={"path": str}, description="Dagster's own log as a file.")
@@ -41,10 +36,14 @@ def file_logger(context: dg.InitLoggerContext) -> Any:
     return logger
 
 
+_STAGES = [problems, sft_warmup, planner_grpo, coder_grpo, baselines, evaluation, collaboration_gain, champion]
+
 defs = dg.Definitions(
-    assets=[problems, sft_warmup, planner_grpo, coder_grpo, baselines, evaluation, collaboration_gain, champion],
+    assets=dg.map_asset_specs(lambda spec: spec.replace_attributes(partitions_def=PARTITIONS), _STAGES),
     asset_checks=dg.load_asset_checks_from_modules([checks]),
-    jobs=[train],
+    jobs=[train, evaluate, report],
+    schedules=[nightly, weekly],
+    sensors=SENSORS,
     resources={RESOURCE: RunSettings()},
     loggers={"console": dg.colored_console_logger, "file": file_logger},
     # Stages follow one another and their work runs in processes of its own, which the launcher owns.

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 SETTINGS: dict[str, Any] = {
     "run_coordinator": {"module": "dagster._core.run_coordinator", "class": "QueuedRunCoordinator"},
-    "concurrency": {"runs": {"max_concurrent_runs": 1}},
+    # A run whose stages hold models waits in the queue while the pool of such runs is full; a report does not. Pools
+    # are counted by run: counted by stage, an executor that waits in a run keeps a core busy with asking.
+    "concurrency": {"pools": {"default_limit": 1, "granularity": "run"}, "runs": {"max_concurrent_runs": 4}},
+    # A run whose process was killed is started again and goes on; a stage that failed was tried again in its run.
+    "run_retries": {"enabled": True, "max_retries": 1, "retry_on_asset_or_op_failure": False},
     "run_monitoring": {
         "enabled": True,
         "start_timeout_seconds": 300,

@@ -25,7 +25,7 @@ class Reporter:
     """Hears of everything that happens in a run; this one says nothing."""
 
     error: BaseException | None = None
-    """What ended the first stage that failed."""
+    """What ended the stage that failed last: one before it may have succeeded when it was tried again."""
 
     def stage_started(self, stage: str) -> None:
         """A stage begins."""
@@ -47,7 +47,7 @@ class Reporter:
 
     def stage_failed(self, stage: str, error: BaseException) -> None:
         """A stage ended with an error or an interrupt."""
-        self.error = self.error or error
+        self.error = error
 
 
 _current: ContextVar[Reporter | None] = ContextVar("corecode_reporter", default=None)

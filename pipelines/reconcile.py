@@ -1,63 +1,82 @@
-"""After a hard kill nobody is left to say how a run ended. The next start does: a run that says RUNNING and whose
-process is gone becomes KILLED in MLflow and failed in Dagster."""
+"""After a hard kill nobody is left to say how a run ended. The next start does, and Dagster's sensors do while its
+daemon runs: a run that says RUNNING and whose process is gone becomes KILLED in MLflow and failed in Dagster."""
 
 from __future__ import annotations
 
-import os
-import platform
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pipelines.launchers.orphans import sweep_orphans
+from pipelines.owners import is_gone, owner
 
 if TYPE_CHECKING:
-    from dagster import DagsterInstance
+    from dagster import DagsterInstance, DagsterRun
 
-    from pipelines.tracking import Tracking
+    from pipelines.tracking import Status, Tracking
+
+OWNER_TAG = "corecode.owner"
+"""Tag of an MLflow run with the process that writes it."""
+PROCESS_TAG = "corecode/process"
+"""Tag of a Dagster run with its own id and the process that executes it."""
+ENDED: dict[str, Status] = {"SUCCESS": "FINISHED", "FAILURE": "FAILED", "CANCELED": "KILLED"}
+"""What the end of a Dagster run means for MLflow."""
 
 
 def owner_tags() -> dict[str, str]:
-    """Tags that say which process owns a run: host, pid, and when that process started (pids are used again)."""
-    return {
-        "corecode.host": platform.node(),
-        "corecode.pid": str(os.getpid()),
-        "corecode.pid_started": _started(os.getpid()),
-    }
+    """Tags of an MLflow run that say which process owns it."""
+    return {OWNER_TAG: owner()}
 
 
-def _started(pid: int) -> str:
-    """Start time of a process in clock ticks since boot; empty when there is none."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    state, *rest = text.rpartition(")")[2].split()
-    return "" if state == "Z" else rest[18]
+def process_tag(run_id: str) -> dict[str, str]:
+    """The tag of a Dagster run that says which process executes it. It names the run too: a retry inherits the tags of
+    the run before it, whose process is gone."""
+    return {PROCESS_TAG: f"{run_id} {owner()}"}
 
 
-def is_orphan(tags: dict[str, str]) -> bool:
-    """Whether a run with these tags belonged to a process of this machine that is gone."""
-    if tags.get("corecode.host") != platform.node() or not tags.get("corecode.pid", "").isdigit():
-        return False
-    return _started(int(tags["corecode.pid"])) != tags.get("corecode.pid_started")
+def is_lost(run: DagsterRun) -> bool:
+    """Whether a Dagster run belonged to a process of this machine that is gone."""
+    run_id, _, process = run.tags.get(PROCESS_TAG, "").partition(" ")
+    return run_id == run.run_id and is_gone(process)
+
+
+def lost_runs(instance: DagsterInstance) -> list[DagsterRun]:
+    """All Dagster runs that are open and whose process is gone."""
+    from dagster import DagsterRunStatus, RunsFilter
+
+    states = [DagsterRunStatus.STARTED, DagsterRunStatus.STARTING, DagsterRunStatus.CANCELING]
+    return [run for run in instance.get_runs(RunsFilter(statuses=states)) if is_lost(run)]
 
 
 def reconcile(tracking: Tracking, instance: DagsterInstance) -> list[str]:
-    """End all orphaned runs in both stores; return the names of those in MLflow.
+    """End all runs that nobody ends any more, in both stores; return the names of those in MLflow.
 
     Raises:
         InfrastructureError: MLflow does not answer.
     """
-    from dagster import DagsterRunStatus, RunsFilter
-
     ended: list[str] = []
-    lost: set[str] = set()
     for run in tracking.running():
-        tags: dict[str, Any] = dict(run.data.tags)
-        if is_orphan(tags):
-            tracking.client.set_terminated(run.info.run_id, "KILLED")
+        status = _end_of(run.data.tags, instance)
+        if status is not None:
+            tracking.client.set_terminated(run.info.run_id, status)
             ended.append(run.info.run_name)
-            lost.add(tags.get("dagster.run_id", ""))
-    open_states = [DagsterRunStatus.STARTED, DagsterRunStatus.STARTING, DagsterRunStatus.CANCELING]
-    for run in instance.get_runs(RunsFilter(statuses=open_states)):
-        if run.run_id in lost or is_orphan({name.replace("/", "."): value for name, value in run.tags.items()}):
-            instance.report_run_failed(run, "The process of this run ended without a word (killed, or a power loss).")
+    for run in lost_runs(instance):
+        instance.report_run_failed(run, "The process of this run ended without a word (killed, or a power loss).")
+    return ended
+
+
+def _end_of(tags: dict[str, str], instance: DagsterInstance) -> Status | None:
+    """How an MLflow run that says RUNNING has ended; None while it goes on."""
+    run = instance.get_run_by_id(tags.get("dagster.run_id", ""))
+    if run is not None and run.is_finished:
+        return ENDED[run.status.value]
+    return "KILLED" if is_gone(tags.get(OWNER_TAG, "")) else None
+
+
+def clean_up(tracking: Tracking, instance: DagsterInstance) -> list[str]:
+    """:func:`reconcile`, and end what dead runs have left on this machine: processes of jobs, control groups and
+    containers of the sandbox."""
+    import sandbox
+
+    ended = reconcile(tracking, instance)
+    sweep_orphans()
+    sandbox.sweep()
     return ended

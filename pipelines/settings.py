@@ -6,7 +6,7 @@ and a retry of it, finds the same one.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,17 +14,22 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 from pydantic import Field
 
+from assets import STAGES
 from corecode.config import Profile
 from corecode.errors import UserError
 from pipelines.home import home_folder, prepare_home, write_text
+from pipelines.partitions import CUSTOM, partition_of
 from pipelines.preflight import check_inputs, needed_bytes
 from pipelines.profiles import load_profile
 
 if TYPE_CHECKING:
     from pipelines.stage import PipelineStage
 
+FIRST = dg.AssetKey(STAGES[0])
 RESOURCE = "run"
 """Key of the resource, in assets and in run configuration."""
+RUN_TAG = "corecode/run"
+"""Tag of a Dagster run with the name of its run folder."""
 
 
 def run_name(profile: Profile, run_id: str) -> str:
@@ -33,14 +38,17 @@ def run_name(profile: Profile, run_id: str) -> str:
 
 
 class RunSettings(dg.ConfigurableResource[None]):
-    """What to run. With no configuration at all this is the quickstart."""
+    """What to run. The partition says it; the configuration changes fields, or names what no partition stands for."""
 
-    profile: str = Field(default="quickstart", description="Name of a shipped profile, or the path of a YAML file.")
-    seed: int | None = Field(default=None, description="Replaces the profile's seed.")
+    profile: str = Field(
+        default="", description="With the partition custom: the path of a YAML file. Otherwise the partition's profile."
+    )
+    seed: int | None = Field(default=None, description="With the partition other: the seed.")
     overrides: list[str] = Field(default_factory=list, description="Each field=value, such as planner_grpo.steps=5.")
     run: str = Field(
         default="",
-        description="Name of an existing run folder to go on with; its own profile then counts. Empty: a new run.",
+        description="Name of an existing run folder to go on with; its own profile then counts. Empty: a new run, or "
+        "without the problems among the assets the newest run of the partition.",
     )
     force: bool = Field(default=False, description="Train again what an earlier run with the same inputs has trained.")
 
@@ -56,23 +64,52 @@ class RunSettings(dg.ConfigurableResource[None]):
     def open_folder(self, context: Any) -> tuple[Profile, Path]:
         """Profile and folder of the run; a new folder gets its ``profile.json``.
 
+        A retry goes on with the folder that it began with.
+
         Raises:
-            UserError: for a bad profile, a missing input, an unknown run, or a disk that is full or read-only.
+            UserError: for a bad profile, a missing input, an unknown run, a partition that says something else than the
+                configuration or the run, or a disk that is full or read-only.
         """
+        runs = home_folder() / "runs"
+        recorded = context.instance.get_run_by_id(context.run.run_id) or context.run
+        name = self.run or recorded.tags.get(RUN_TAG, "")
+        if name and _has_profile(runs / name):
+            return _stored_profile(runs / name, context.run.tags), runs / name
         if self.run:
-            folder = home_folder() / "runs" / self.run
-            if not (folder / "profile.json").is_file():
-                raise UserError(f"run: there is no run {self.run} under {folder.parent}")
-            return _stored_profile(folder), folder
-        profile = load_profile(self.profile, self.overrides, self.seed)
+            raise UserError(f"run: there is no run {self.run} under {runs}")
+        profile = self.resolve(context.run.tags)
+        if FIRST not in context.job_def.asset_layer.selected_asset_keys:
+            folder = newest_run(runs, profile)
+            return _stored_profile(folder, context.run.tags), folder
         root = context.run.tags.get("dagster/root_run_id", context.run.run_id)
-        folder = home_folder() / "runs" / run_name(profile, root)
-        if (folder / "profile.json").is_file():
-            return _stored_profile(folder), folder
+        folder = runs / run_name(profile, root)
+        if _has_profile(folder):
+            return _stored_profile(folder, context.run.tags), folder
         check_inputs(profile)
         prepare_home(needed_bytes(profile))
         write_text(folder / "profile.json", profile.model_dump_json(indent=2) + "\n")
         return profile, folder
+
+    def resolve(self, tags: Mapping[str, str]) -> Profile:
+        """The profile that these settings and the partition among a Dagster run's tags name together.
+
+        Raises:
+            UserError: they contradict each other, or leave the profile or the seed open.
+        """
+        partition = partition_of(tags)
+        if partition is None:
+            raise UserError(
+                "a run needs a partition, which is a profile and a seed: choose one, for a profile of yours "
+                f"{CUSTOM!r} together with run.profile, or name a run to go on with in run.run"
+            )
+        name, seed = partition
+        if self.profile and name and self.profile != name:
+            raise UserError(f"the partition's profile is {name}, and run.profile says {self.profile}: choose one")
+        if self.seed is not None and seed is not None and self.seed != seed:
+            raise UserError(f"the partition's seed is {seed}, and run.seed says {self.seed}: choose one")
+        if not self.profile and name is None:
+            raise UserError(f"the partition's profile is {CUSTOM!r}: set run.profile to the path of its YAML file")
+        return load_profile(name or self.profile, self.overrides, self.seed if seed is None else seed)
 
     @contextmanager
     def stage(self, context: Any) -> Generator[PipelineStage]:
@@ -83,5 +120,32 @@ class RunSettings(dg.ConfigurableResource[None]):
             yield stage
 
 
-def _stored_profile(folder: Path) -> Profile:
-    return Profile.model_validate_json((folder / "profile.json").read_text(encoding="utf-8"))
+def newest_run(runs: Path, profile: Profile) -> Path:
+    """The folder of the newest run of a profile and seed.
+
+    Raises:
+        UserError: there is none.
+    """
+    found = [path for path in runs.glob(f"{profile.name}-seed{profile.seed}-*") if _has_profile(path)]
+    if not found:
+        raise UserError(
+            f"there is no run of {profile.name} with seed {profile.seed} under {runs} to go on with: run the whole "
+            "chain, or name a run in run.run"
+        )
+    return max(found, key=lambda path: (path / "profile.json").stat().st_mtime_ns)
+
+
+def _has_profile(folder: Path) -> bool:
+    return (folder / "profile.json").is_file()
+
+
+def _stored_profile(folder: Path, tags: Mapping[str, str]) -> Profile:
+    """A run's own profile. What was made in it must not be recorded under another profile or seed."""
+    profile = Profile.model_validate_json((folder / "profile.json").read_text(encoding="utf-8"))
+    name, seed = partition_of(tags) or (None, None)
+    if (name or profile.name) != profile.name or (profile.seed if seed is None else seed) != profile.seed:
+        raise UserError(
+            f"the partition is profile {name}, seed {seed}, and the run {folder.name} is of profile {profile.name}, "
+            f"seed {profile.seed}: choose the run's own partition"
+        )
+    return profile

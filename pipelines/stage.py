@@ -25,14 +25,21 @@ from pipelines.launchers import Launcher
 from pipelines.launchers.local import Engine, LocalLauncher, job_environment
 from pipelines.launchers.tail import JsonTail
 from pipelines.preflight import is_hub_id
-from pipelines.reconcile import owner_tags
+from pipelines.reconcile import owner_tags, process_tag
 from pipelines.reuse import Cache, keyed, reused_from
-from pipelines.settings import RunSettings
+from pipelines.settings import RUN_TAG, RunSettings
 from pipelines.tracking import Status, TrackedRun, Tracking, run_key
+from pipelines.versions import chained, output_digest
 
 LARGEST_UPLOAD = 64 * 1024**2
 """Bytes of a model that is copied to MLflow; of a larger one its path is recorded."""
 STAGES_FILE = "stages.json"
+RETRIES = 2
+"""How often a stage that failed for want of infrastructure is tried again; it goes on from its complete jobs and their
+checkpoints. Not as a RetryPolicy: Dagster would apply one to a bug, and to an interrupt, and so begin a canceled stage
+anew."""
+RETRY_S = 5.0
+"""Before the first retry; twice as long before the second."""
 DAGSTER_UI = "http://127.0.0.1:3000"
 
 
@@ -53,6 +60,8 @@ class PipelineStage:
     finished_jobs: list[Job] = field(default_factory=list[Job])
     reused: dict[str, str] = field(default_factory=dict[str, str])
     """Jobs that were not run now, and the run that each comes from."""
+    output: str = ""
+    """Digest of what the stage made, once :meth:`data_version` was asked."""
 
     def launch(self, jobs: Sequence[Job]) -> None:
         reporter = progress.current()
@@ -184,6 +193,13 @@ class PipelineStage:
         progress.current().note(f"champion: {decision['reason']}")
         return decision
 
+    def data_version(self) -> str:
+        folders = [job.folder for job in self.finished_jobs]
+        self.output = output_digest(self.name, self.profile, self.folder, home_folder(), folders)
+        recorded = read_stages(self.folder)
+        before = [recorded[name].get("output", "") for name in STAGES[: STAGES.index(self.name)] if name in recorded]
+        return chained([*before, self.output])
+
     def metadata(self) -> dict[str, Any]:
         result: dict[str, Any] = {
             "run": self.folder.name,
@@ -258,7 +274,8 @@ def _open_runs(settings: RunSettings, context: Any, profile: Profile, folder: Pa
         {
             "corecode/profile": profile.name,
             "corecode/seed": str(profile.seed),
-            "corecode/run": folder.name,
+            RUN_TAG: folder.name,
+            **process_tag(context.run_id),
             "mlflow/run_id": parent.id,
             "mlflow/url": parent.url,
         },
@@ -295,6 +312,7 @@ def open_stage(settings: RunSettings, context: Any) -> Generator[PipelineStage]:
     """Open a stage. MLflow's and Dagster's records end with what happened: finished, failed or killed.
 
     Raises:
+        dagster.RetryRequested: for an infrastructure failure, the first times.
         dagster.Failure: for a user's mistake or an infrastructure failure, with the sentence as its description.
     """
     name = context.asset_key.to_user_string()
@@ -312,7 +330,11 @@ def open_stage(settings: RunSettings, context: Any) -> Generator[PipelineStage]:
             stage = PipelineStage(name, profile, folder, context, parent, child, launcher, started, settings.force)
             yield stage
             seconds = time.monotonic() - started
-            entry: dict[str, Any] = {"seconds": round(seconds, 3), "mlflow_run_id": child.id}
+            entry: dict[str, Any] = {
+                "seconds": round(seconds, 3),
+                "mlflow_run_id": child.id,
+                "output": stage.output,
+            }
             if stage.reused:
                 entry["reused"] = stage.reused
             record = read_stages(folder) | {name: entry}
@@ -323,7 +345,10 @@ def open_stage(settings: RunSettings, context: Any) -> Generator[PipelineStage]:
     except (UserError, InfrastructureError) as error:
         reporter.stage_failed(name, error)
         # A user's mistake fails again however often it is tried.
-        raise dg.Failure(str(error), allow_retries=not isinstance(error, UserError)) from error
+        if isinstance(error, InfrastructureError) and context.retry_number < RETRIES:
+            reporter.note(f"tried again from where it stopped: {error}")
+            raise dg.RetryRequested(RETRIES, RETRY_S * 2**context.retry_number) from error
+        raise dg.Failure(str(error)) from error
     except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError) as interrupt:
         status = "KILLED"
         reporter.stage_failed(name, interrupt)

@@ -53,6 +53,7 @@ from __future__ import annotations
 
 from sandbox.errors import SandboxUnavailable
 from sandbox.opening import BackendName, open_sandbox
+from sandbox.sweeping import sweep
 from sandbox.types import Comparison, Judgement, Limits, Program, Sandbox, TestCase, TestResult, Verdict
 
 __all__ = [
@@ -67,4 +68,5 @@ __all__ = [
     "TestResult",
     "Verdict",
     "open_sandbox",
+    "sweep",
 ]

@@ -46,6 +46,23 @@ def _orphaned(label: str) -> bool:
     return len(parts) == 4 and parts[:2] == mine[:2] and _start_time(int(parts[2])) != parts[3]
 
 
+def sweep(client: Any) -> None:
+    """Remove an engine's containers whose owner was killed.
+
+    Raises:
+        SandboxUnavailable: the engine does not list its containers.
+    """
+    import docker.errors
+
+    try:
+        for container in client.containers.list(all=True, filters={"label": LABEL}, ignore_removed=True):
+            if _orphaned(container.labels.get(OWNER_LABEL, "")):
+                with contextlib.suppress(docker.errors.APIError):
+                    container.remove(force=True)
+    except (docker.errors.DockerException, OSError) as error:
+        raise SandboxUnavailable(f"the Docker engine does not list its containers ({error})") from error
+
+
 class DockerBackend:
     """Starts containers of one image.
 
@@ -69,7 +86,7 @@ class DockerBackend:
             raise SandboxUnavailable(f"the Docker engine has no image {name}: build or load it (nothing is pulled)")
         self._image = name
         self._info = self._client.info()
-        self.sweep()
+        sweep(self._client)
         self.capabilities: dict[str, object] = {
             "isolation": "container",
             "image": name,
@@ -79,18 +96,6 @@ class DockerBackend:
             "network": False,
             "uid": 65534,
         }
-
-    def sweep(self) -> None:
-        """Remove containers whose owner was killed."""
-        import docker.errors
-
-        try:
-            for container in self._client.containers.list(all=True, filters={"label": LABEL}, ignore_removed=True):
-                if _orphaned(container.labels.get(OWNER_LABEL, "")):
-                    with contextlib.suppress(docker.errors.APIError):
-                        container.remove(force=True)
-        except (docker.errors.DockerException, OSError) as error:
-            raise SandboxUnavailable(f"the Docker engine does not list its containers ({error})") from error
 
     def start(self) -> DockerWorker:
         import docker.errors

@@ -17,6 +17,7 @@ from pathlib import Path
 from corecode.errors import InfrastructureError, UserError
 from pipelines.launchers import LaunchableJob, MetricsCallback, supervise
 from pipelines.launchers.tail import JsonTail, last_lines
+from pipelines.owners import owner
 
 JOB_VARIABLE = "CORECODE_JOB"
 """Marks every process of a job: it survives a change of parent or session."""
@@ -98,7 +99,7 @@ class LocalLauncher:
 
     def _start(self, job: LaunchableJob, ended: queue.SimpleQueue[str]) -> _Running:
         job_file = job.write()
-        token = uuid.uuid4().hex
+        token = f"{owner()}/{uuid.uuid4().hex}"
         command = (self.command or self.engine.command)(job, job_file)
         supervised = [sys.executable, "-I", supervise.__file__, "--grace", str(self.grace_s), "--", *command]
         log = job.folder / LOG_NAME

@@ -11,8 +11,11 @@ import dagster as dg
 import yaml
 
 from assets import STAGES
-from pipelines.definitions import JOB, defs
+from pipelines.definitions import defs
 from pipelines.instance import SETTINGS, dagster_home
+from pipelines.jobs import JOB
+from pipelines.partitions import PARTITIONS
+from pipelines.profiles import shipped
 from pipelines.settings import RunSettings
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +52,7 @@ def test_checks_state_claims() -> None:
     }
     assert seen == {
         "warm_up_teaches_the_format": ("sft_warmup", False),
+        "warm_up_beats_the_base_model": ("sft_warmup", False),
         "planner_grpo_does_no_harm": ("planner_grpo", False),
         "few_samples_are_lost": ("evaluation", True),
         "collaboration_pays": ("collaboration_gain", False),
@@ -61,17 +65,38 @@ def test_every_asset_and_check_is_described() -> None:
     assert all(graph.get_check_spec(key).description for key in graph.asset_check_keys)
 
 
-def test_the_job_runs_the_stages_in_order_and_defaults_to_the_quickstart() -> None:
-    job = defs.resolve_job_def(JOB)
-    steps = [step.key for step in _plan(job)]
-    assert [key for key in steps if key in STAGES] == list(STAGES)
-    assert RunSettings().profile == "quickstart"
+def test_every_asset_has_owner_code_version_and_one_partition_for_each_profile_and_seed() -> None:
+    graph = defs.resolve_asset_graph()
+    nodes = [graph.get(key) for key in graph.get_all_asset_keys()]
+    assert {tuple(node.owners) for node in nodes} == {("team:core-code",)}
+    assert all(node.code_version for node in nodes)
+    assert {node.partitions_def for node in nodes} == {PARTITIONS}
+    keys = PARTITIONS.get_partition_keys()
+    assert {f"qwen2.5-coder-7b|{seed}" for seed in range(3)} <= set(keys)
+    assert len(keys) == (len(shipped()) + 1) * 11
 
 
-def _plan(job: Any) -> list[Any]:
+def test_stages_with_models_queue() -> None:
+    ops = {asset.key.to_user_string(): asset.op for asset in defs.assets or []}
+    models = {"sft_warmup", "planner_grpo", "coder_grpo", "baselines", "evaluation"}
+    assert {name: op.pool for name, op in ops.items() if op.pool} == dict.fromkeys(models, "training")
+    # Dagster applies a retry policy to interrupts too: a canceled stage would begin anew (see pipelines.stage).
+    assert {op.retry_policy for op in ops.values()} == {None}
+
+
+def test_the_jobs_run_their_stages_in_order() -> None:
+    stages = {
+        name: [key for key in _steps(defs.resolve_job_def(name)) if key in STAGES]
+        for name in (JOB, "evaluate", "report")
+    }
+    assert stages == {JOB: list(STAGES), "evaluate": list(STAGES[5:7]), "report": [STAGES[6]]}
+    assert "evaluation_few_samples_are_lost" in _steps(defs.resolve_job_def("evaluate"))
+
+
+def _steps(job: Any) -> list[str]:
     from dagster._core.execution.api import create_execution_plan
 
-    return create_execution_plan(job).get_all_steps_in_topo_order()
+    return [step.key for step in create_execution_plan(job).get_all_steps_in_topo_order()]
 
 
 def test_importing_the_definitions_imports_nothing_heavy() -> None:

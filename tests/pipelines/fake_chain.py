@@ -2,7 +2,8 @@
 jobs write. What it "trains" follows from everything that a real job would read, and from nothing else.
 
 Run as a program it is the command line: ``python fake_chain.py run smoke``. Environment: FAKE_FAIL names a job that
-fails, FAKE_SLOW one that never ends (with a helper in a session of its own).
+fails, FAKE_FAIL_ONCE one that fails the first time, FAKE_SLOW one that never ends (with a helper in a session of its
+own). "text:name" means the job of this name in a folder whose path holds the text.
 """
 
 from __future__ import annotations
@@ -21,18 +22,25 @@ spec = json.loads(pathlib.Path(sys.argv[1]).read_text())
 folder = pathlib.Path(sys.argv[1]).parent
 run, profile, kind = pathlib.Path(spec["run"]), spec["profile"], spec["kind"]
 name = "evaluate " + spec["arm"] if kind == "evaluate" else spec["output"]
-if os.environ.get("FAKE_SLOW") == name:
+def told(variable):
+    where, _, job = os.environ.get(variable, "").rpartition(":")
+    return job == name and where in str(folder)
+if told("FAKE_SLOW"):
     subprocess.Popen(["sleep", "600"], start_new_session=True)
     (folder / "slow").touch()
     time.sleep(600)
-if os.environ.get("FAKE_FAIL") == name:
+first = folder / "first"
+if told("FAKE_FAIL_ONCE") and not first.exists():
+    first.touch()
+    sys.exit("the accelerator fell off")
+if told("FAKE_FAIL"):
     sys.exit("the accelerator fell off")
 
 steps = 1 if kind == "evaluate" else 2
 with open(folder / "metrics.jsonl", "w") as file:
     for step in range(steps + 1):
         metrics = {"reward/mean": step / 10, "validation/cg": step / 20, "validation/pass@1/team": 0.5 + step / 10,
-                   "validation/thought_valid": 0.95}
+                   "validation/thought_valid": 0.95, "sft/loss": 1 / (step + 1)}
         file.write(json.dumps({"step": step, "of": steps, "metrics": metrics, "seconds": {"update": 0.1}}))
         file.write("\\n")
 

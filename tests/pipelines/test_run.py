@@ -77,6 +77,18 @@ def dagster_run(home: Path, run: Path) -> Any:
         return next(one for one in instance.get_runs() if one.tags.get("corecode/run") == run.name)
 
 
+def data_versions(home: Path, run: Path) -> dict[str, str]:
+    """What Dagster holds as the version of each asset that a run made."""
+    import dagster as dg
+
+    from pipelines.instance import open_instance
+
+    with open_instance(home) as instance:
+        logs = instance.all_logs(dagster_run(home, run).run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
+    made = [record.asset_materialization for record in logs]
+    return {one.asset_key.to_user_string(): one.tags["dagster/data_version"] for one in made}
+
+
 @pytest.fixture(scope="module")
 def done(new_home: Callable[[str], Path]) -> Ended:
     """One successful run that the tests below look at."""
@@ -168,6 +180,7 @@ def test_dagster_and_mlflow_point_at_each_other(done: Ended) -> None:
     assert parent.data.tags["dagster.run_id"] == run.run_id
     assert run.status.value == "SUCCESS"
     assert run.run_config["resources"]["run"]["config"]["seed"] == 3
+    assert run.tags["dagster/partition"] == "smoke|3"
 
 
 def test_dagster_shows_metadata_and_checks(done: Ended) -> None:
@@ -188,6 +201,7 @@ def test_dagster_shows_metadata_and_checks(done: Ended) -> None:
     outcome = {one.check_name: one.passed for one in checks if type(one).__name__ == "AssetCheckEvaluation"}
     assert outcome == {
         "warm_up_teaches_the_format": True,
+        "warm_up_beats_the_base_model": True,
         "planner_grpo_does_no_harm": True,
         "few_samples_are_lost": True,
         "collaboration_pays": True,
@@ -206,6 +220,7 @@ def test_same_seed_again_gives_the_same_figures_and_keeps_the_champion(done: End
     assert again.run != first
     metrics = [(run / "collaboration_gain" / "metrics.json").read_bytes() for run in (first, again.run)]
     assert metrics[0] == metrics[1]
+    assert data_versions(done.home, first) == data_versions(done.home, again.run)
     assert "champion: held: not better beyond chance than" in again.err
     assert json.loads((done.home / "champion" / "team.json").read_text(encoding="utf-8"))["run"] == first.name
 
@@ -236,6 +251,21 @@ def test_force_trains_again(again: Ended) -> None:
     assert forced.code == 1
     assert "job sft_warmup/coder ended with exit code 1" in forced.err
     assert "reused" not in forced.err
+
+
+def test_data_versions_tell_the_stages_apart(done: Ended) -> None:
+    versions = data_versions(done.home, done.run)
+    assert list(versions) == list(STAGES)
+    assert len(set(versions.values())) == len(STAGES)
+
+
+def test_a_stage_that_failed_is_tried_again_and_goes_on(new_home: Callable[[str], Path]) -> None:
+    home = new_home("retried")
+    ended = finish(start(home, PROFILE, FAKE_FAIL_ONCE="sft_warmup/coder"), home)
+    assert ended.code == 0, ended.err
+    assert "tried again from where it stopped: job sft_warmup/coder ended with exit code 1" in ended.err
+    assert "sft_warmup/planner is complete with the same inputs; reused" in (ended.run / "dagster.log").read_text()
+    assert {run.info.status for run in tracked(home).values()} == {"FINISHED"}
 
 
 def test_failure_is_one_sentence_and_a_log(new_home: Callable[[str], Path]) -> None:

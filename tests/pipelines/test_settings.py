@@ -1,25 +1,38 @@
-"""Which folder a materialisation belongs to: a new run, a retry of one, or one that is named."""
+"""Which profile and folder a materialisation belongs to: a partition, a retry, an evaluation of an earlier run."""
 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import dagster as dg
 import pytest
 
 from corecode.errors import UserError
+from pipelines.partitions import PARTITIONS, partition_key, partition_of
 from pipelines.profiles import load_profile
-from pipelines.settings import RunSettings, run_name
+from pipelines.settings import RUN_TAG, RunSettings, run_name
 
 FIRST, SECOND = "aaaaaaaa-1111-2222-3333-444444444444", "bbbbbbbb-1111-2222-3333-444444444444"
 
 
-def context(run_id: str, **tags: str) -> Any:
-    """As much of a Dagster context as the settings look at."""
+def context(run_id: str, partition: str = "smoke|4", later: str = "", stages: str = "problems", **tags: str) -> Any:
+    """As much of a Dagster context as the settings look at; ``later`` is the folder that an earlier stage has noted."""
+    profile, _, seed = partition.partition("|")
+    given = {name.replace("_", "/", 1): value for name, value in tags.items()}
+    if partition:
+        given |= {"dagster/partition/profile": profile, "dagster/partition/seed": seed}
+    run = SimpleNamespace(run_id=run_id, tags=given)
+    recorded = SimpleNamespace(run_id=run_id, tags=given | ({RUN_TAG: later} if later else {}))
     return SimpleNamespace(
-        run=SimpleNamespace(run_id=run_id, tags={k.replace("_", "/", 1): v for k, v in tags.items()})
+        run=run,
+        instance=SimpleNamespace(get_run_by_id=lambda _: recorded),
+        job_def=SimpleNamespace(
+            asset_layer=SimpleNamespace(selected_asset_keys={dg.AssetKey(name) for name in stages.split()})
+        ),
     )
 
 
@@ -33,8 +46,34 @@ def test_name_of_a_run() -> None:
     assert run_name(load_profile("smoke", seed=4), FIRST) == "smoke-seed4-aaaaaaaa"
 
 
+def test_partition_of_a_run() -> None:
+    assert [partition_key(*of) for of in (("smoke", 4), ("smoke", 99), ("my/own.yaml", 4))] == [
+        "smoke|4",
+        "smoke|other",
+        "custom|4",
+    ]
+    assert {partition_key("smoke", 4), partition_key("x.yaml", 99)} <= set(PARTITIONS.get_partition_keys())
+    tags = [context(FIRST, partition).run.tags for partition in ("smoke|4", "custom|other", "")]
+    assert [partition_of(one) for one in tags] == [("smoke", 4), (None, None), None]
+
+
+def test_the_partition_says_profile_and_seed() -> None:
+    assert RunSettings().resolve(context(FIRST).run.tags) == load_profile("smoke", seed=4)
+    changed = RunSettings(profile="smoke", seed=4, overrides=["planner_grpo.steps=9"]).resolve(context(FIRST).run.tags)
+    assert changed.planner_grpo.steps == 9
+    assert RunSettings(seed=77).resolve(context(FIRST, "smoke|other").run.tags).seed == 77
+
+
+def test_a_profile_of_ones_own_goes_with_the_partition_custom(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    text = (Path(__file__).parents[2] / "pipelines" / "profiles" / "smoke.yaml").read_text(encoding="utf-8")
+    file.write_text(text.replace("name: smoke", "name: mine"), encoding="utf-8")
+    profile, folder = RunSettings(profile=str(file)).open_folder(context(FIRST, "custom|5"))
+    assert (profile.name, profile.seed, folder.name) == ("mine", 5, "mine-seed5-aaaaaaaa")
+
+
 def test_every_stage_of_a_run_and_its_retry_find_the_same_folder(home: Path) -> None:
-    settings = RunSettings(profile="smoke", seed=4, overrides=["planner_grpo.steps=9"])
+    settings = RunSettings(overrides=["planner_grpo.steps=9"])
     profile, folder = settings.open_folder(context(FIRST))
     assert folder == home / "runs" / "smoke-seed4-aaaaaaaa"
     assert (profile.seed, profile.planner_grpo.steps) == (4, 9)
@@ -44,21 +83,45 @@ def test_every_stage_of_a_run_and_its_retry_find_the_same_folder(home: Path) -> 
 
 
 def test_the_profile_that_a_run_began_with_counts(home: Path) -> None:
-    settings = RunSettings(profile="smoke")
+    settings = RunSettings()
     _, folder = settings.open_folder(context(FIRST))
     stored = folder / "profile.json"
     changed = json.loads(stored.read_text(encoding="utf-8")) | {"seed": 99}
     stored.write_text(json.dumps(changed), encoding="utf-8")
-    named = RunSettings(run=folder.name, profile="quickstart", overrides=["seed=1"])
-    profile, same = named.open_folder(context(SECOND))
+    named = RunSettings(run=folder.name, overrides=["seed=1"])
+    profile, same = named.open_folder(context(SECOND, "smoke|other"))
     assert (profile.name, profile.seed, same) == ("smoke", 99, folder)
+    assert named.open_folder(context(SECOND, ""))[1] == folder
+    with pytest.raises(UserError, match=r"profile smoke, seed 4, and the run smoke-seed4-aaaaaaaa is of .* seed 99"):
+        named.open_folder(context(SECOND))
+
+
+def test_without_problems_the_partitions_newest_run_goes_on(home: Path) -> None:
+    settings = RunSettings()
+    first, second = (settings.open_folder(context(run_id))[1] for run_id in (FIRST, SECOND))
+    os.utime(first / "profile.json", (2e9, 2e9))
+    third = "cccccccc-1111-2222-3333-444444444444"
+    assert settings.open_folder(context(third, stages="evaluation"))[1] == first
+    noted = context(third, later=second.name, stages="evaluation")
+    assert settings.open_folder(noted)[1] == second
+    with pytest.raises(UserError, match="there is no run of smoke with seed 5"):
+        settings.open_folder(context(third, "smoke|5", stages="evaluation"))
 
 
 def test_mistakes(home: Path) -> None:
-    with pytest.raises(UserError, match="there is no run nothing"):
-        RunSettings(run="nothing").open_folder(context(FIRST))
-    with pytest.raises(UserError, match="unknown profile"):
-        RunSettings(profile="nothing").open_folder(context(FIRST))
-    with pytest.raises(UserError, match="there is no model folder"):
-        RunSettings(profile="smoke", overrides=["model={path: /no/model}"]).open_folder(context(FIRST))
+    mistakes = {
+        "there is no run nothing": (RunSettings(run="nothing"), "smoke|4"),
+        "unknown profile": (RunSettings(profile="nothing"), "custom|4"),
+        "there is no model folder": (RunSettings(overrides=["model={path: /no/model}"]), "smoke|4"),
+        "a run needs a partition": (RunSettings(profile="smoke"), ""),
+        "the partition's profile is smoke, and run.profile says quickstart": (
+            RunSettings(profile="quickstart"),
+            "smoke|4",
+        ),
+        "the partition's seed is 4, and run.seed says 5": (RunSettings(seed=5), "smoke|4"),
+        "set run.profile to the path": (RunSettings(), "custom|4"),
+    }
+    for sentence, (settings, partition) in mistakes.items():
+        with pytest.raises(UserError, match=sentence):
+            settings.open_folder(context(FIRST, partition))
     assert not home.exists()

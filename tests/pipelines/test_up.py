@@ -1,4 +1,4 @@
-"""``corecode up``: both pages answer on loopback alone, and Ctrl-C leaves no process."""
+"""``corecode up``: both pages answer on loopback alone, Dagster's daemon works, and Ctrl-C leaves no process."""
 
 from __future__ import annotations
 
@@ -11,12 +11,28 @@ import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from processes import listening, marked
 
 from pipelines.launchers.local import free_port
 
 ROOT = Path(__file__).parents[2]
+
+
+def ask(page: str, query: str) -> Any:
+    """What Dagster answers to a GraphQL query."""
+    request = urllib.request.Request(
+        f"{page}/graphql", json.dumps({"query": query}).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)["data"]
+
+
+def healthy_daemons(page: str) -> set[str]:
+    """Kinds of Dagster's daemon that have shown a heartbeat lately."""
+    found = ask(page, "{ instance { daemonHealth { allDaemonStatuses { daemonType healthy } } } }")
+    return {one["daemonType"] for one in found["instance"]["daemonHealth"]["allDaemonStatuses"] if one["healthy"]}
 
 
 def test_pages_answer_and_end_together(new_home: Callable[[str], Path]) -> None:
@@ -36,14 +52,13 @@ def test_pages_answer_and_end_together(new_home: Callable[[str], Path]) -> None:
         assert lines == [["Dagster", f"http://127.0.0.1:{ports[0]}"], ["MLflow", f"http://127.0.0.1:{ports[1]}"]]
         with urllib.request.urlopen(lines[1][1], timeout=20) as page:
             assert b"MLflow" in page.read()
-        query = {"query": "{ assetNodes { assetKey { path } jobNames } }"}
-        request = urllib.request.Request(
-            f"{lines[0][1]}/graphql", json.dumps(query).encode(), {"Content-Type": "application/json"}
-        )
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            nodes = json.load(answer)["data"]["assetNodes"]
+        nodes = ask(lines[0][1], "{ assetNodes { assetKey { path } jobNames } }")["assetNodes"]
         assert {"planner_grpo", "champion"} <= {node["assetKey"]["path"][0] for node in nodes}
         assert listening(marked(f"CORECODE_HOME={home}")) == {"127.0.0.1"}
+        deadline = time.monotonic() + 120
+        while not {"SCHEDULER", "SENSOR", "QUEUED_RUN_COORDINATOR", "BACKFILL"} <= healthy_daemons(lines[0][1]):
+            assert time.monotonic() < deadline, healthy_daemons(lines[0][1])
+            time.sleep(1)
     finally:
         begin = time.monotonic()
         process.send_signal(signal.SIGINT)
