@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from pipelines.cli_compare import compare
+from pipelines.cli_evaluate import evaluate
 from pipelines.cli_sandbox import judge, sandbox_app
 
 app = typer.Typer(
@@ -86,6 +87,7 @@ def solve(
     solve_problem(text, model, seed)
 
 
+app.command()(evaluate)
 app.command()(compare)
 app.command()(judge)
 app.add_typer(sandbox_app, name="sandbox")

@@ -137,6 +137,7 @@ def _grpo(spec: JobSpec) -> dict[str, float]:
 def _evaluate(spec: JobSpec, digest: str) -> dict[str, float]:
     from corecode.arms import arm
     from corecode.execution import Executor, open_configured
+    from corecode.fingerprint import content_key
     from corecode.generation.transformers import TransformersGenerator
     from corecode.training.evaluate import Bench, evaluate
 
@@ -150,7 +151,8 @@ def _evaluate(spec: JobSpec, digest: str) -> dict[str, float]:
     with open_configured(profile.sandbox) as sandbox:
         executor = Executor(sandbox, remember=True)
         bench = Bench(spec.arm, team, generators, profile.evaluation, executor, spec.seed, batch)
-        return evaluate(bench, _problems(spec, "test"), _journal(spec), spec.folder, digest)
+        identity = content_key(spec.model_dump(mode="json")) or digest
+        return evaluate(bench, _problems(spec, "test"), _journal(spec), spec.folder, identity)
 
 
 def _problems(spec: JobSpec, split: str) -> list[Any]:

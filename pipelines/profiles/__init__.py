@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin
 
@@ -44,15 +44,28 @@ def load_profile(name: str, overrides: Sequence[str] = (), seed: int | None = No
         raise UserError(f"the profile {path} is not valid YAML: {' '.join(str(error).split())}") from error
     if not isinstance(values, dict):
         raise UserError(f"the profile {path} must hold fields such as 'name' and 'dataset'")
-    values = json.loads(json.dumps(values))  # sections that share a YAML anchor become separate ones
-    for override in overrides:
-        _apply(values, override)
     if seed is not None:
-        values["seed"] = seed
+        overrides = [*overrides, f"seed={seed}"]
+    return changed_profile(path.stem, values, overrides)
+
+
+def changed_profile(name: str, values: Mapping[str, Any], overrides: Sequence[str]) -> Profile:
+    """A profile from its fields with some of them changed.
+
+    Args:
+        name: what error messages call it.
+        overrides: see :func:`load_profile`.
+
+    Raises:
+        UserError: unknown field (with the nearest name), or a value that the field refuses.
+    """
+    fields: dict[str, Any] = json.loads(json.dumps(values))  # sections that share a YAML anchor become separate ones
+    for override in overrides:
+        _apply(fields, override)
     try:
-        profile = Profile.model_validate(values)
+        profile = Profile.model_validate(fields)
     except ValidationError as error:
-        raise UserError(f"profile {path.stem}: {_sentence(error)}") from error
+        raise UserError(f"profile {name}: {_sentence(error)}") from error
     for name_of_arm in profile.evaluation.arms:
         arm(name_of_arm)
     return profile
