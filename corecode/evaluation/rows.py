@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from corecode.arms import ARMS
 from corecode.errors import InfrastructureError, UserError
 from corecode.evaluation.metrics import Ints
 from corecode.evaluation.statistics import Floats
+from corecode.evaluation.table import read_rows, row_files
 from sandbox import Verdict
 
 NOT_REPEATABLE = ("cpu_s", "peak_mb")
@@ -180,7 +181,7 @@ def arm_folder(run: Path, arm: str) -> Path:
 
 
 def load_samples(run: Path, n: int) -> Samples:
-    """Read all rows of a run.
+    """Read all rows of a run, from its files of rows or, where only that is there, its table.
 
     Args:
         run: the run folder.
@@ -192,18 +193,16 @@ def load_samples(run: Path, n: int) -> Samples:
     """
     found: dict[tuple[str, float], dict[str, dict[int, SampleRow]]] = {}
     digest = hashlib.sha256()
-    for path in sorted((run / "evaluation").glob("*/T*.jsonl")):
-        # Not splitlines(): a completion may hold characters such as U+2028, which end a line only there.
-        with path.open(encoding="utf-8", newline="\n") as lines:
-            for number, line in enumerate(lines, 1):
-                row = _read_row(path, number, line, n, digest)
-                problem = found.setdefault((row.arm, row.temperature), {}).setdefault(row.problem_id, {})
-                if row.sample in problem:
-                    raise InfrastructureError(
-                        f"{path}, line {number}: sample {row.sample} of {row.problem_id!r} occurs twice; delete the"
-                        " file and evaluate this arm again"
-                    )
-                problem[row.sample] = row
+    for path in row_files(run):
+        for number, data in enumerate(read_rows(path), 1):
+            row = _checked(path, number, data, n, digest)
+            problem = found.setdefault((row.arm, row.temperature), {}).setdefault(row.problem_id, {})
+            if row.sample in problem:
+                raise InfrastructureError(
+                    f"{path}, line {number}: sample {row.sample} of {row.problem_id!r} occurs twice; delete the"
+                    " file and evaluate this arm again"
+                )
+            problem[row.sample] = row
     if not found:
         raise UserError(f"{run} holds no evaluation results; run the evaluation stage first")
     ids = tuple(sorted({problem for problems in found.values() for problem in problems}))
@@ -220,13 +219,11 @@ def _arm_samples(
     return ArmSamples(*key, n, ids, rows_P, complete_P)
 
 
-def _read_row(path: Path, number: int, line: str, n: int, digest: Any) -> SampleRow:
+def _checked(path: Path, number: int, data: dict[str, Any], n: int, digest: Any) -> SampleRow:
     try:
-        data = cast("dict[str, object]", json.loads(line))
         row = SampleRow.model_validate(data)
-    except (ValueError, ValidationError) as error:
-        reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        raise InfrastructureError(f"{path}, line {number} is not a sample row: {reason}") from error
+    except ValidationError as error:
+        raise InfrastructureError(f"{path}, line {number} is not a sample row: {error.errors()[0]['msg']}") from error
     if not 0 <= row.sample < n:
         raise InfrastructureError(f"{path}, line {number}: sample {row.sample}, but the profile asks for {n} a problem")
     for field in NOT_REPEATABLE:

@@ -17,6 +17,7 @@ from corecode.evaluation.report.page import Page, render_html, render_markdown
 from corecode.evaluation.report.words import headline, headline_pair
 from corecode.evaluation.rows import load_samples
 from corecode.evaluation.summary import build_figures, metrics_text
+from corecode.evaluation.table import write_table
 from corecode.problems import read_problems
 
 FOLDER = "collaboration_gain"
@@ -25,7 +26,8 @@ FOLDER = "collaboration_gain"
 def build_report(
     profile: Profile, run: Path, stage_seconds: Mapping[str, float], provenance: Mapping[str, object]
 ) -> Path:
-    """Write ``summary.json``, ``metrics.json``, ``report.html`` and ``report.md`` into ``collaboration_gain``.
+    """Write ``summary.json``, ``metrics.json``, ``report.html`` and ``report.md`` into ``collaboration_gain``, and all
+    rows as one table (``evaluation/rows.parquet``).
 
     Args:
         profile: the resolved profile of the run.
@@ -75,6 +77,7 @@ def build_report(
         thoughts=sampled_thoughts(team, by_id, profile.seed) if team else [],
     )
 
+    write_table(run)
     folder = run / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     _write(folder / "metrics.json", metrics)
