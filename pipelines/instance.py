@@ -1,16 +1,23 @@
-"""Dagster's stores in the home folder, with the settings of ``dagster.yaml``."""
+"""Dagster's stores: those that DAGSTER_HOME names (Postgres, see infra/), else SQLite in the home folder."""
 
 from __future__ import annotations
 
+import logging
+import os
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from corecode.errors import InfrastructureError, UserError
 from pipelines.home import one_at_a_time, write_text
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
+
+VARIABLE = "DAGSTER_HOME"
 
 SETTINGS: dict[str, Any] = {
     "run_coordinator": {"module": "dagster._core.run_coordinator", "class": "QueuedRunCoordinator"},
@@ -43,7 +50,18 @@ _QUIET = {
 
 
 def dagster_home(home: Path) -> Path:
-    """DAGSTER_HOME inside our home folder; its ``dagster.yaml`` is written when it is not there."""
+    """The folder with Dagster's settings: DAGSTER_HOME where that is set, else one inside our home folder, whose
+    ``dagster.yaml`` is written when it is not there.
+
+    Raises:
+        UserError: DAGSTER_HOME names a folder without settings.
+    """
+    given = os.environ.get(VARIABLE)
+    if given:
+        folder = Path(given).expanduser().absolute()
+        if not (folder / "dagster.yaml").is_file():
+            raise UserError(f"{VARIABLE} is {given}, which holds no dagster.yaml; put one there or unset {VARIABLE}")
+        return folder
     folder = home / "dagster"
     file = folder / "dagster.yaml"
     if not file.is_file():
@@ -51,11 +69,59 @@ def dagster_home(home: Path) -> Path:
     return folder
 
 
-def open_instance(home: Path) -> DagsterInstance:
-    """The instance that ``corecode run`` records its runs in."""
+@contextmanager
+def open_instance(home: Path) -> Generator[DagsterInstance]:
+    """The instance that ``corecode run`` records its runs in.
+
+    Raises:
+        InfrastructureError: its stores do not answer, now or while it is open.
+        UserError: its settings cannot be used.
+    """
     from dagster import DagsterInstance
+    from dagster._core.errors import DagsterInvalidConfigError
     from dagster._core.instance.ref import InstanceRef
 
-    # New SQLite files that several processes open at once fail in their migration.
-    with one_at_a_time(home / "dagster"):
-        return DagsterInstance.from_ref(InstanceRef.from_dir(str(dagster_home(home)), overrides=_QUIET))
+    folder = dagster_home(home)
+    with _store_errors(folder):
+        try:
+            # New SQLite files that several processes open at once fail in their migration.
+            with nullcontext() if os.environ.get(VARIABLE) else one_at_a_time(folder):
+                opened = DagsterInstance.from_ref(InstanceRef.from_dir(str(folder), overrides=_QUIET))
+        except DagsterInvalidConfigError as error:
+            reasons = "; ".join(" ".join(one.message.split()) for one in error.errors)
+            raise UserError(f"{folder / 'dagster.yaml'}: {reasons}") from error
+        with opened as instance:
+            yield instance
+
+
+@contextmanager
+def _store_errors(folder: Path) -> Generator[None]:
+    """One sentence for a database that is gone. What a run has written to its own folder is not touched by that."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    root = logging.getLogger()
+    root.addFilter(_not_a_retry)
+    try:
+        yield
+    except Exception as error:
+        cause = _cause(error, SQLAlchemyError)
+        if cause is None:
+            raise
+        reason = " ".join(str(getattr(cause, "orig", None) or cause).split())[:300]
+        raise InfrastructureError(
+            f"Dagster's stores ({folder / 'dagster.yaml'}) do not answer: {reason}; "
+            "start the database and run again (finished stages stay in the run's folder)"
+        ) from error
+    finally:
+        root.removeFilter(_not_a_retry)
+
+
+def _not_a_retry(record: logging.LogRecord) -> bool:
+    """False for what dagster-postgres says on the root logger at each of its attempts; we say how it ended."""
+    return not str(record.msg).startswith("Retrying failed database")
+
+
+def _cause(error: BaseException | None, kind: type[Exception]) -> BaseException | None:
+    while error is not None and not isinstance(error, kind):
+        error = error.__cause__
+    return error

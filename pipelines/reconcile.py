@@ -60,6 +60,10 @@ def reconcile(tracking: Tracking, instance: DagsterInstance) -> list[str]:
             ended.append(run.info.run_name)
     for run in lost_runs(instance):
         instance.report_run_failed(run, "The process of this run ended without a word (killed, or a power loss).")
+        # Where Dagster's store went away between two stages, the last of them had ended MLflow's run in peace.
+        parent = run.tags.get("mlflow/run_id", "")
+        if parent and tracking.client.get_run(parent).info.status == "FINISHED":
+            tracking.client.set_terminated(parent, "FAILED")
     return ended
 
 

@@ -3,7 +3,8 @@
 Rules that this module keeps:
 
 - Tracking never stops training. A value that MLflow would refuse is changed to one that it takes (with a note), and a
-  store that does not answer in the middle of a run costs a warning; metrics wait and are sent again.
+  store that does not answer in the middle of a run costs a warning; metrics wait and are sent again, if need be by the
+  next start.
 - A run is never left RUNNING: the orchestrator ends it as FINISHED, FAILED or KILLED.
 - Few calls: metrics are buffered and sent as one batch.
 
@@ -19,12 +20,13 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from corecode.errors import InfrastructureError
+from pipelines import unsent
 from pipelines.home import one_at_a_time
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 Status = Literal["FINISHED", "FAILED", "KILLED"]
 
 VARIABLE = "MLFLOW_TRACKING_URI"
+PAGE_VARIABLE = "CORECODE_MLFLOW_PAGE"
+"""Address of the server's page for people, where it differs from the one that the stages use."""
 EXPERIMENT = "core-code"
 KEY_TAG = "corecode.key"
 PARENT_TAG = "mlflow.parentRunId"  # MLflow's own name: its page shows children under their parent
@@ -94,7 +98,7 @@ class Tracking:
         self.folder = home / "mlflow"
         self.uri = os.environ.get(VARIABLE) or f"sqlite:///{self.folder / 'mlflow.db'}"
         self.local = self.uri.startswith("sqlite:")
-        self.ui = LOCAL_UI if self.local else self.uri.rstrip("/")
+        self.ui = LOCAL_UI if self.local else (os.environ.get(PAGE_VARIABLE) or self.uri).rstrip("/")
         self._client: MlflowClient | None = None
         self._experiment = ""
 
@@ -107,6 +111,7 @@ class Tracking:
         """
         if self._client is None:
             self._client = self._connect()
+            unsent.deliver(self)
         return self._client
 
     @property
@@ -126,17 +131,22 @@ class Tracking:
             os.environ.pop(VARIABLE, None)  # it also sets the variable, which would look like the user's wish
         for noisy in ("mlflow", "alembic"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
+        # A new SQLite file that several processes open at once fails in its migration.
+        with self.answers(), one_at_a_time(self.folder) if self.local else nullcontext():
+            client = MlflowClient(tracking_uri=self.uri, registry_uri=self.uri)
+            self._experiment = self._find_experiment(client)
+        return client
+
+    @contextmanager
+    def answers(self) -> Generator[None]:
+        """Turn whatever the client raises inside into an InfrastructureError that names the store."""
         try:
-            # A new SQLite file that several processes open at once fails in its migration.
-            with one_at_a_time(self.folder) if self.local else nullcontext():
-                client = MlflowClient(tracking_uri=self.uri, registry_uri=self.uri)
-                self._experiment = self._find_experiment(client)
+            yield
         except Exception as error:
             reason = " ".join(str(error).split())[:300]
             raise InfrastructureError(
                 f"MLflow at {self.uri} does not answer; start it or unset MLFLOW_TRACKING_URI ({reason})"
             ) from error
-        return client
 
     def _find_experiment(self, client: MlflowClient) -> str:
         from mlflow.exceptions import MlflowException
@@ -156,20 +166,25 @@ class Tracking:
             return found.experiment_id
 
     def open(self, key: str, name: str, tags: Mapping[str, str]) -> TrackedRun:
-        """Find the run with this key or create it; either way it is RUNNING afterwards."""
+        """Find the run with this key or create it; either way it is RUNNING afterwards.
+
+        Raises:
+            InfrastructureError: the store does not answer.
+        """
         client = self.client
-        found = client.search_runs(
-            [self.experiment],
-            f"tags.`{KEY_TAG}` = '{key}'",
-            max_results=1,
-            order_by=["attributes.start_time ASC"],
-        )
-        if found:
-            run = TrackedRun(self, found[0].info.run_id, attached=True)
-            client.update_run(run.id, status="RUNNING")
-            return run
-        created = client.create_run(self.experiment, run_name=name, tags={**tags, KEY_TAG: key})
+        with self.answers():
+            found = self.find(key)
+            if found is not None:
+                client.update_run(found, status="RUNNING")
+                return TrackedRun(self, found, attached=True)
+            created = client.create_run(self.experiment, run_name=name, tags={**tags, KEY_TAG: key})
         return TrackedRun(self, created.info.run_id, attached=False)
+
+    def find(self, key: str) -> str | None:
+        """Id of the run with this key."""
+        order = ["attributes.start_time ASC"]
+        found = self.client.search_runs([self.experiment], f"tags.`{KEY_TAG}` = '{key}'", max_results=1, order_by=order)
+        return found[0].info.run_id if found else None
 
     def running(self) -> list[Any]:
         """All runs of our experiment that say they are running."""
@@ -317,12 +332,16 @@ class TrackedRun:
         return found[0] if found else None
 
     def end(self, status: Status) -> None:
-        """Send what waits and end the run; a store that does not answer is asked again for a while."""
+        """Send what waits and end the run. A store that does not answer is asked again for a while; then the metrics
+        and the status are kept in a file, which the next start sends (:mod:`pipelines.unsent`)."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             done = self.flush()
             if self.attempt("status", lambda client: client.set_terminated(self.id, status)) and done:
                 return
             if time.monotonic() > deadline:
+                file = unsent.keep(self.store, self.id, status, self._waiting)
+                self._waiting.clear()
+                self.problems.append(f"MLflow does not answer: the run's end waits in {file} until the next start")
                 return
             time.sleep(2)

@@ -3,7 +3,8 @@ jobs write. What it "trains" follows from everything that a real job would read,
 
 Run as a program it is the command line: ``python fake_chain.py run smoke``. Environment: FAKE_FAIL names a job that
 fails, FAKE_FAIL_ONCE one that fails the first time, FAKE_SLOW one that never ends (with a helper in a session of its
-own). "text:name" means the job of this name in a folder whose path holds the text.
+own), FAKE_HOLD one that waits for the file "go" in its folder. "text:name" means the job of this name in a folder whose
+path holds the text.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ first = folder / "first"
 if told("FAKE_FAIL_ONCE") and not first.exists():
     first.touch()
     sys.exit("the accelerator fell off")
+if told("FAKE_HOLD"):
+    (folder / "held").touch()
+    while not (folder / "go").exists():
+        time.sleep(0.05)
 if told("FAKE_FAIL"):
     sys.exit("the accelerator fell off")
 

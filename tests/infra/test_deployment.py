@@ -1,0 +1,183 @@
+"""The files of a deployment: valid, without a secret, and closed unless somebody opens them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import sqlite3
+import stat
+import subprocess
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipelines.instance import SETTINGS
+
+ROOT = Path(__file__).parents[2]
+INFRA = ROOT / "infra"
+SECRETS = {"POSTGRES_PASSWORD": "a", "DAGSTER_DB_PASSWORD": "b", "MLFLOW_DB_PASSWORD": "c", "DOCKER_GID": "999"}
+BUCKET = {"MLFLOW_S3_ENDPOINT_URL": "http://s3", "AWS_ACCESS_KEY_ID": "d", "AWS_SECRET_ACCESS_KEY": "e"}
+
+
+@pytest.fixture(scope="module")
+def compose(missing_requirement: Callable[[str], None], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The command of Docker Compose (the engine's plugin, or the program of its own) without anybody's ``.env``."""
+    nothing = tmp_path_factory.mktemp("compose") / "nothing.env"
+    nothing.touch()
+    command = ["docker", "compose"]
+    if shutil.which("docker") is None or subprocess.run([*command, "version"], capture_output=True).returncode != 0:
+        command = ["docker-compose"]
+        if shutil.which("docker-compose") is None:
+            missing_requirement("no Docker Compose (Debian: apt-get install --no-install-recommends docker-compose)")
+    return [*command, "--env-file", str(nothing)]
+
+
+def config(compose: list[str], files: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+    arguments = [part for name in files for part in ("-f", str(INFRA / name))]
+    return subprocess.run(
+        [*compose, *arguments, "config"],
+        capture_output=True,
+        text=True,
+        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", **environment},
+    )
+
+
+@pytest.fixture(scope="module")
+def services(compose: list[str]) -> dict[str, Any]:
+    done = config(compose, ["compose.yaml"], **SECRETS)
+    assert done.returncode == 0, done.stderr
+    return yaml.safe_load(done.stdout)["services"]
+
+
+def test_compose_accepts_both_files(compose: list[str]) -> None:
+    done = config(compose, ["compose.yaml", "compose.s3.yaml"], **SECRETS, **BUCKET)
+    assert done.returncode == 0, done.stderr
+    mlflow = yaml.safe_load(done.stdout)["services"]["mlflow"]
+    assert mlflow["environment"]["AWS_SECRET_ACCESS_KEY"] == "e"
+
+
+@pytest.mark.parametrize("absent", sorted(SECRETS))
+def test_without_a_secret_nothing_starts(compose: list[str], absent: str) -> None:
+    given = {name: value for name, value in SECRETS.items() if name != absent}
+    done = config(compose, ["compose.yaml"], **given)
+    assert done.returncode != 0
+    assert f"set {absent}" in done.stderr
+
+
+def test_every_service_is_confined_and_watched(services: dict[str, Any]) -> None:
+    lasting = {"postgres", "mlflow", "code-location", "dagster-webserver", "dagster-daemon"}
+    assert lasting <= set(services)
+    for name, service in services.items():
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["read_only"] is True, name
+        assert any(option.startswith("no-new-privileges") for option in service["security_opt"]), name
+        assert "privileged" not in service, name
+        assert ("healthcheck" in service) == (name in lasting), name
+
+
+def test_only_the_pages_are_published_and_only_on_the_loopback(compose: list[str], services: dict[str, Any]) -> None:
+    published = {name: str(service["ports"]) for name, service in services.items() if "ports" in service}
+    assert set(published) == {"mlflow", "dagster-webserver"}
+    assert all("127.0.0.1" in ports for ports in published.values())
+    opened = config(compose, ["compose.yaml"], **SECRETS, BIND_ADDRESS="192.0.2.7")
+    assert "192.0.2.7" in str(yaml.safe_load(opened.stdout)["services"]["mlflow"]["ports"])
+
+
+def test_no_file_holds_a_password() -> None:
+    value = re.compile(r"(?i)(?:password|secret|token)\w*[:=]\s*(\S+)")
+    for path in [*INFRA.rglob("*.yaml"), *INFRA.rglob("Dockerfile"), *INFRA.rglob("*.sh")]:
+        for found in value.findall(path.read_text(encoding="utf-8")):
+            assert found.startswith(("$", '"$', "?set", "{")), f"{path}: {found}"
+
+
+@pytest.mark.parametrize("name", ["mlflow", "pipeline"])
+def test_images_are_not_run_by_root_and_copy_what_is_there(name: str) -> None:
+    lines = (INFRA / "docker" / name / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if line.startswith("USER")][-1] == "USER 10001:10001"
+    for line in lines:
+        if line.startswith("COPY"):
+            assert all((ROOT / source).exists() for source in line.split()[1:-1]), line
+
+
+def test_images_have_the_versions_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    mlflow = (INFRA / "docker" / "mlflow" / "Dockerfile").read_text(encoding="utf-8")
+    for requirement in (*project["dependencies"], *project["optional-dependencies"]["deploy"]):
+        if requirement.startswith(("mlflow", "psycopg2")):
+            assert f'"{requirement}"' in mlflow
+    torch = next(requirement for requirement in project["dependencies"] if requirement.startswith("torch=="))
+    assert torch in (INFRA / "docker" / "pipeline" / "Dockerfile").read_text(encoding="utf-8")
+
+
+def test_postgres_has_the_same_settings_as_sqlite() -> None:
+    settings = yaml.safe_load((INFRA / "postgres" / "dagster.yaml").read_text(encoding="utf-8"))
+    assert settings.pop("storage") == {"postgres": {"postgres_url": "postgresql+psycopg2://"}}
+    assert settings == SETTINGS
+
+
+def test_make_env_makes_new_secrets_once(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("one", "two")]
+    for file in files:
+        subprocess.run([str(INFRA / "make_env.sh"), str(file)], check=True, capture_output=True)
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    found = [dict(line.split("=", 1) for line in file.read_text(encoding="utf-8").splitlines()) for file in files]
+    secrets = [one[name] for one in found for name in one if name.endswith("PASSWORD")]
+    assert len(set(secrets)) == 6
+    assert all(re.fullmatch("[0-9a-f]{48}", secret) for secret in secrets)
+    assert set(SECRETS) <= set(found[0])
+    again = subprocess.run([str(INFRA / "make_env.sh"), str(files[0])], capture_output=True, text=True)
+    assert again.returncode == 2
+    assert "is there already" in again.stderr
+    assert [file.name for file in sorted(tmp_path.iterdir())] == ["one", "two"]
+
+
+def test_a_local_backup_comes_back(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    artifact = home / "mlflow" / "artifacts" / "1" / "report.html"
+    artifact.parent.mkdir(parents=True)
+    artifact.write_text("report", encoding="utf-8")
+    database = home / "mlflow" / "mlflow.db"
+    (home / "dagster" / "storage").mkdir(parents=True)
+    (home / "dagster" / "lock").touch()
+    (home / "runs").mkdir()
+    # A writer that is at work: what it has committed lies in the log beside the file, not yet in the file.
+    with contextlib.closing(sqlite3.connect(database)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("CREATE TABLE runs (name TEXT)")
+        writer.execute("INSERT INTO runs VALUES ('kept')")
+        writer.commit()
+        writer.execute("INSERT INTO runs VALUES ('not committed')")
+        done = script("backup.sh", str(tmp_path / "backups"), home)
+    assert done.returncode == 0, done.stderr
+    backup = done.stdout.splitlines()[-1]
+    assert [path.name for path in (tmp_path / "backups").iterdir()] == [Path(backup).name]
+
+    refused = script("restore.sh", backup, home)
+    assert refused.returncode == 2
+    assert "is there already; move it away" in refused.stderr
+    home.rename(tmp_path / "lost")
+    assert script("restore.sh", backup, home).returncode == 0
+    with contextlib.closing(sqlite3.connect(database)) as reader:
+        assert reader.execute("SELECT name FROM runs").fetchall() == [("kept",)]
+    assert artifact.read_text(encoding="utf-8") == "report"
+    assert not list(home.rglob("*lock"))
+
+
+def script(name: str, argument: str, home: Path) -> subprocess.CompletedProcess[str]:
+    kept = {variable: value for variable, value in os.environ.items() if not variable.startswith("PG")}
+    environment = {**kept, "CORECODE_HOME": str(home)}
+    return subprocess.run([str(INFRA / name), argument], capture_output=True, text=True, env=environment)
+
+
+def test_a_damaged_backup_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "kind").write_text("sqlite\n", encoding="utf-8")
+    (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  kind\n", encoding="utf-8")
+    refused = script("restore.sh", str(tmp_path), tmp_path / "home")
+    assert (refused.returncode, refused.stderr.splitlines()[-1]) == (2, f"error: {tmp_path} is damaged")
+    assert not (tmp_path / "home").exists()
