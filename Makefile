@@ -21,7 +21,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 phase = @start=$$SECONDS; $(2) && printf '%-12s ok, %s s\n' '$(1)' $$((SECONDS - start)) \
 	|| { printf '%-12s FAILED after %s s\n' '$(1)' $$((SECONDS - start)); exit 1; }
 
-.PHONY: help setup smollm2 quickstart quickstart-full test lint format check-definitions clean
+.PHONY: help setup smollm2 quickstart quickstart-full test lint docs format check-definitions clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -58,8 +58,13 @@ lint: setup ## style and types
 check-definitions: setup
 	$(call phase,definitions,VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/dg check defs >$(VENV)/definitions.log 2>&1 || { cat $(VENV)/definitions.log; false; })
 
+docs: setup ## the documentation as a site: site/index.html
+	@$(BIN)/python -m pipelines.profiles.reference
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs --quiet build --strict --clean
+	@echo site/index.html
+
 format: setup ## rewrite all files in the project's style
 	@$(BIN)/ruff check --quiet --fix . && $(BIN)/ruff format --quiet .
 
 clean: ## remove the environment and caches; runs in .corecode stay
-	@rm -rf $(VENV) build dist *.egg-info .ruff_cache .pytest_cache
+	@rm -rf $(VENV) build dist site *.egg-info .ruff_cache .pytest_cache

@@ -127,11 +127,12 @@ def field_names(model: type[BaseModel] = Profile, prefix: str = "") -> Iterator[
     """Dotted names of all fields that a profile may set, sections included."""
     for name, field in model.model_fields.items():
         yield prefix + name
-        for section in _sections(field.annotation):
+        for section in sections(field.annotation):
             yield from field_names(section, f"{prefix}{name}.")
 
 
-def _sections(annotation: Any) -> list[type[BaseModel]]:
+def sections(annotation: Any) -> list[type[BaseModel]]:
+    """The sections that a field of this type may hold; empty for a plain value."""
     if get_origin(annotation) in (Union, types.UnionType):
-        return [section for part in get_args(annotation) for section in _sections(part)]
+        return [section for part in get_args(annotation) for section in sections(part)]
     return [annotation] if isinstance(annotation, type) and issubclass(annotation, BaseModel) else []

@@ -151,7 +151,7 @@ def test_a_server_that_is_not_there_is_said_before_anything_starts(
 
 
 def test_several_processes_may_open_a_new_store_at_once(memory: Path) -> None:
-    home = memory / "several"
+    home = memory / "several-stores"
     program = (
         "import sys, pathlib; from pipelines.tracking import Tracking;"
         "Tracking(pathlib.Path(sys.argv[1])).open(sys.argv[2], 'r', {}).end('FINISHED')"
