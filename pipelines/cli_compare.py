@@ -64,7 +64,8 @@ def _show_comparison(first: Path, second: Path, arm: str, temperature: float, ag
     if found.mcnemar_p is not None:
         print(f"exact McNemar p-value of pass@1: {found.mcnemar_p:.4f}")
     better = sum(one.second > one.first for one in found.changed)
-    print(f"{better} problems better, {len(found.changed) - better} worse; the largest changes:")
+    changes = f"{better} problems better, {len(found.changed) - better} worse"
+    print(f"{changes}; the largest changes:" if found.changed else changes)
     for one in found.changed[:SHOWN]:
         print(f"  {one.problem_id}: {100 * one.first:.0f} % -> {100 * one.second:.0f} % of the samples right")
 

@@ -120,6 +120,12 @@ def test_the_command_shows_both_forms(
     assert "2 problems better, 1 worse" in shown
     assert "dials/00000: 0 % -> 100 % of the samples right" in shown
 
+    once = small_run(tmp_path / "once", [0, 0, 0, 1], n=1)
+    command([once, small_run(tmp_path / "better", [1, 1, 1, 1], n=1)])
+    assert "exact McNemar p-value of pass@1: 0.2500" in capsys.readouterr().out
+    command([once, once])
+    assert "0 problems better, 0 worse\n" in capsys.readouterr().out
+
     make_run(tmp_path / "runs" / "seed", problems=20, temperatures=(0.2,))
     (tmp_path / "runs" / "seed" / "profile.json").write_text(make_profile(temperatures=[0.2]).model_dump_json())
     command([Path("seed")], pool=True)
