@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from assets.options import TRAINING_POOL
 from corecode.errors import InfrastructureError, UserError
 from pipelines.home import one_at_a_time, write_text
 
@@ -91,7 +92,15 @@ def open_instance(home: Path) -> Generator[DagsterInstance]:
             reasons = "; ".join(" ".join(one.message.split()) for one in error.errors)
             raise UserError(f"{folder / 'dagster.yaml'}: {reasons}") from error
         with opened as instance:
+            _make_pool(instance)
             yield instance
+
+
+def _make_pool(instance: DagsterInstance) -> None:
+    """Dagster's queue makes a pool when it first meets it, and in that round lets everything through."""
+    store = instance.event_log_storage
+    if TRAINING_POOL not in {pool.name for pool in store.get_pool_limits()}:
+        store.initialize_concurrency_limit_to_default(TRAINING_POOL)
 
 
 @contextmanager
