@@ -25,7 +25,7 @@ from corecode.training.weights import BASE, TOKENIZER
 
 ROOT = Path(__file__).parent.parent
 LIBRARIES = ("torch", "transformers", "trl", "tokenizers", "numpy", "accelerate", "peft", "deepspeed")
-NOT_IN_JOBS = ("corecode/evaluation", "corecode/datasets", "corecode/stages.py", "corecode/fingerprint.py")
+NOT_IN_JOBS = ("corecode/evaluation", "corecode/datasets", "corecode/stages.py")
 """Code that no job runs: it makes the problems (whose content counts) and the report."""
 
 READS = {"sft": ("sft",), "grpo": ("rl", "validation"), "evaluate": ("test",)}

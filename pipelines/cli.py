@@ -46,6 +46,19 @@ def run(
 
 
 @app.command()
+def rerun(
+    run: Annotated[str, typer.Argument(help="A past run: its id in MLflow, or its name.")],
+    force: Annotated[
+        bool, typer.Option("--force", help="Train again what an earlier run with the same inputs has trained.")
+    ] = False,
+) -> None:
+    """Repeat a past run from what MLflow holds of it, and say whether its figures came out the same."""
+    from pipelines.cli_rerun import repeat
+
+    raise typer.Exit(repeat(run, force))
+
+
+@app.command()
 def profiles() -> None:
     """List the shipped profiles."""
     from pipelines.cli_run import list_profiles

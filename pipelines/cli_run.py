@@ -59,7 +59,7 @@ def run_profile(
     from pipelines.settings import RunSettings
 
     place = str(Path(name).absolute()) if Path(name).is_file() else name
-    return _execute(profile, RunSettings(profile=place, seed=seed, overrides=list(overrides), force=force))
+    return execute(profile, RunSettings(profile=place, seed=seed, overrides=list(overrides), force=force))[0]
 
 
 def _show(profile: Profile) -> None:
@@ -72,37 +72,46 @@ def _show(profile: Profile) -> None:
     print(f"# stages: {' -> '.join(STAGES)}")
 
 
-def _execute(profile: Profile, settings: RunSettings) -> int:
+def execute(profile: Profile, settings: RunSettings | None, force: bool = False) -> tuple[int, Path]:
+    """Run a profile that was checked; return the exit code and the run folder.
+
+    Args:
+        settings: how Dagster finds the profile again; None: it is stored in the new run folder, and found there.
+        force: as of ``corecode run`` (without settings).
+    """
     from dagster import DagsterRunStatus
     from dagster._core.utils import make_new_run_id
 
     from pipelines import progress
     from pipelines.definitions import defs
-    from pipelines.home import prepare_home
+    from pipelines.home import prepare_home, write_text
     from pipelines.instance import open_instance
     from pipelines.jobs import JOB
     from pipelines.partitions import partition_key
     from pipelines.reconcile import process_tag, reconcile
-    from pipelines.settings import run_name
+    from pipelines.settings import RunSettings, run_name
     from pipelines.tracking import Tracking
 
     home = prepare_home(needed_bytes(profile))
     run_id = make_new_run_id()
     folder = home / "runs" / run_name(profile, run_id)
     tracking = Tracking(home)
-    _say(f"{profile.name}, seed {profile.seed}: about {profile.expected_minutes:g} minutes on {profile.hardware}")
-    _say(f"run {folder.name} in {folder}")
+    say(f"{profile.name}, seed {profile.seed}: about {profile.expected_minutes:g} minutes on {profile.hardware}")
+    say(f"run {folder.name} in {folder}")
     with open_instance(home) as instance, _reporter(profile) as reporter, progress.listener(reporter):
         for ended in reconcile(tracking, instance):
-            _say(f"run {ended} of an earlier process was left open; it is now marked as killed")
+            say(f"run {ended} of an earlier process was left open; it is now marked as killed")
         folder.mkdir(parents=True, exist_ok=True)
+        if settings is None:
+            write_text(folder / "profile.json", profile.model_dump_json(indent=2) + "\n")
+            settings = RunSettings(run=folder.name, force=force)
         config = settings.run_config()
         result = defs.resolve_job_def(JOB).execute_in_process(
             run_config={**config, "loggers": {"file": {"config": {"path": str(folder / LOG_NAME)}}}},
             instance=instance,
             run_id=run_id,
             raise_on_error=False,
-            partition_key=partition_key(settings.profile, profile.seed),
+            partition_key=partition_key(settings.profile or profile.name, profile.seed),
             tags={"corecode/profile": profile.name, "corecode/seed": str(profile.seed), **process_tag(run_id)},
         )
         run = instance.get_run_by_id(run_id)
@@ -110,8 +119,8 @@ def _execute(profile: Profile, settings: RunSettings) -> int:
         failures = [event.message or "" for event in result.all_events if event.is_failure]
     if result.success:
         _finish(folder, run_id, tracking)
-        return 0
-    return _explain(reporter.error, canceled, failures, folder / LOG_NAME)
+        return 0, folder
+    return _explain(reporter.error, canceled, failures, folder / LOG_NAME), folder
 
 
 @contextmanager
@@ -126,10 +135,11 @@ def _reporter(profile: Profile) -> Generator[Reporter]:
         with RichReporter(console, profile.expected_minutes) as reporter:
             yield reporter
     else:
-        yield PlainReporter(_say)
+        yield PlainReporter(say)
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """A line for a person; standard output is kept for results."""
     print(line, file=sys.stderr, flush=True)
 
 
@@ -152,16 +162,16 @@ def _finish(folder: Path, run_id: str, tracking: Any) -> None:
 def _explain(error: BaseException | None, canceled: bool, failures: Sequence[str], log: Path) -> int:
     """One sentence on standard error for what ended the run; return the exit code."""
     if canceled or (error is not None and not isinstance(error, Exception)):
-        _say("interrupted: every process of the run has ended")
+        say("interrupted: every process of the run has ended")
         return INTERRUPTED
     text = str(error) if error is not None else (failures[0] if failures else "the run failed")
     if any(sign in text for sign in _DISK_FULL):
         error = UserError(f"the disk is full: cannot write under {log.parent}; free some space")
         text = str(error)
     if isinstance(error, UserError):
-        _say(f"error: {text}")
+        say(f"error: {text}")
         return 2
     kind = "" if error is None or isinstance(error, InfrastructureError) else f"{type(error).__name__}: "
-    _say(f"error: {kind}{text}")
-    _say(f"log: {log}")
+    say(f"error: {kind}{text}")
+    say(f"log: {log}")
     return 1

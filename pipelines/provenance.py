@@ -7,6 +7,7 @@ import platform
 import subprocess
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = (
@@ -45,5 +46,30 @@ def git_state(root: Path = ROOT) -> dict[str, str]:
 
 
 def machine() -> dict[str, str]:
-    """Host facts that explain times."""
-    return {"platform": platform.platform(), "cpus": str(len(os.sched_getaffinity(0))), "host": platform.node()}
+    """Host facts that explain times, and last bits of sums."""
+    count = str(len(os.sched_getaffinity(0)))
+    return {"platform": platform.platform(), "cpu": cpu_model(), "cpus": count, "host": platform.node()}
+
+
+def cpu_model() -> str:
+    """What the CPU calls itself; libraries choose their code by it."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return platform.processor()
+    named = (line.partition(":")[2].strip() for line in text.split("\n") if line.startswith("model name"))
+    return next(named, platform.processor())
+
+
+def environment() -> dict[str, Any]:
+    """All of it, as a run keeps it for :mod:`pipelines.rerun`."""
+    from corecode.fingerprint import code_digest
+
+    packages = {package.name: package.version for package in metadata.distributions()}
+    return {
+        "git": git_state(),
+        "code": code_digest(),
+        "versions": package_versions(),
+        "machine": machine(),
+        "packages": dict(sorted(packages.items())),
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import time
@@ -17,6 +16,7 @@ import dagster as dg
 from assets import STAGES
 from corecode.config import Profile
 from corecode.errors import InfrastructureError, UserError
+from corecode.fingerprint import file_digest
 from corecode.stages import Job
 from corecode.training.records import METRICS
 from pipelines import progress, provenance
@@ -40,6 +40,8 @@ checkpoints. Not as a RetryPolicy: Dagster would apply one to a bug, and to an i
 anew."""
 RETRY_S = 5.0
 """Before the first retry; twice as long before the second."""
+ENVIRONMENT = "environment.json"
+"""Artifact of a run: with which code, packages and machine it began."""
 DAGSTER_UI = "http://127.0.0.1:3000"
 
 
@@ -153,13 +155,7 @@ class PipelineStage:
                 self.tracked.tags({f"corecode.model/{name}": str(model)})
 
     def datasets(self) -> None:
-        purpose = {"sft": "training", "rl": "training"}
-        sets: list[tuple[str, str, str, str]] = []
-        for path in sorted((self.folder / "problems").glob("*.jsonl")):
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            sets.append(
-                (f"{self.profile.dataset.name}-{path.stem}", digest, str(path), purpose.get(path.stem, path.stem))
-            )
+        sets = problem_files(self.profile, self.folder)
         self.parent.datasets(sets)
         self.parent.tags({f"corecode.dataset/{name}": digest for name, digest, _, _ in sets})
 
@@ -180,7 +176,9 @@ class PipelineStage:
         if any(reused.values()):
             facts["reused"] = {name: origins for name, origins in reused.items() if origins}
         summary = build_report(self.profile, self.folder, {name: s["seconds"] for name, s in recorded.items()}, facts)
-        figures = run_metrics(json.loads(summary.read_text(encoding="utf-8")))
+        made = json.loads(summary.read_text(encoding="utf-8"))
+        self.parent.tags({"corecode.digest": made["digests"]["metrics"]})
+        figures = run_metrics(made)
         for run in (self.parent, self.tracked):
             run.metrics(figures, 0)
             run.artifact(summary.parent, "report")
@@ -214,6 +212,15 @@ class PipelineStage:
             named = {self._label(job) or self.name: job for job in self.finished_jobs}
             result["final metrics"] = dg.MetadataValue.md(_final_metrics(named))
         return result
+
+
+def problem_files(profile: Profile, run: Path) -> list[tuple[str, str, str, str]]:
+    """Name, digest, path and purpose (``training``, ``validation``, ``test``) of a run's problem files."""
+    purpose = {"sft": "training", "rl": "training"}
+    return [
+        (f"{profile.dataset.name}-{path.stem}", file_digest(path), str(path), purpose.get(path.stem, path.stem))
+        for path in sorted((run / "problems").glob("*.jsonl"))
+    ]
 
 
 def _final_metrics(jobs: Mapping[str, Job]) -> str:
@@ -262,6 +269,9 @@ def _open_runs(settings: RunSettings, context: Any, profile: Profile, folder: Pa
     }
     parent.tags({**ids, **git, **versions, **shown})
     parent.parameters(profile.model_dump())
+    if parent.fresh:  # what `corecode rerun` needs
+        parent.artifact(folder / "profile.json")
+        parent.document(provenance.environment(), ENVIRONMENT)
     child = store.open(
         run_key(folder.name, name),
         name,

@@ -205,6 +205,11 @@ class TrackedRun:
         self._sent = time.monotonic()
         self._last_step: dict[str, int] = {}
 
+    @property
+    def fresh(self) -> bool:
+        """Whether it was created by this opening, rather than found."""
+        return not self._attached
+
     def attempt(self, what: str, action: Callable[[MlflowClient], Any]) -> bool:
         """Do something with the client; False, and an entry in :attr:`problems`, when the store failed."""
         try:
@@ -241,8 +246,7 @@ class TrackedRun:
         if changed:
             self.tags({f"corecode.changed/{name}": text for name, text in changed.items()})
         if changed or any(cut for _, cut in texts.values()):
-            whole = json.loads(json.dumps(leaves, default=str))
-            self.attempt("parameters.json", lambda client: client.log_dict(self.id, whole, "parameters.json"))
+            self.document(json.loads(json.dumps(leaves, default=str)), "parameters.json")
 
     def metrics(self, values: Mapping[str, Any], step: int) -> None:
         """Buffer the numbers among the values as metrics of a step; :meth:`flush` sends them. A step that the run has
@@ -293,6 +297,10 @@ class TrackedRun:
             self.attempt(path.name, lambda client: client.log_artifacts(self.id, str(path), folder))
         elif path.is_file():
             self.attempt(path.name, lambda client: client.log_artifact(self.id, str(path), folder))
+
+    def document(self, value: Mapping[str, Any], name: str) -> None:
+        """Log a value as a file (``name`` ends in .json)."""
+        self.attempt(name, lambda client: client.log_dict(self.id, dict(value), name))
 
     def datasets(self, sets: Iterable[tuple[str, str, str, str]]) -> None:
         """Name the run's data: tuples of name, digest, source and context (``training``, ``test``, ...)."""

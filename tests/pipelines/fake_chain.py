@@ -4,7 +4,7 @@ jobs write. What it "trains" follows from everything that a real job would read,
 Run as a program it is the command line: ``python fake_chain.py run smoke``. Environment: FAKE_FAIL names a job that
 fails, FAKE_FAIL_ONCE one that fails the first time, FAKE_SLOW one that never ends (with a helper in a session of its
 own), FAKE_HOLD one that waits for the file "go" in its folder. "text:name" means the job of this name in a folder whose
-path holds the text.
+path holds the text. With FAKE_CLOUD a lone Coder is worse.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ else:  # a team solves every problem, a lone Coder every second one
     for temperature in profile["evaluation"]["temperatures"]:
         rows = []
         for number in range(profile["dataset"]["test"]):
-            right = team or number % 2 == 0
+            right = team or number % (3 if "FAKE_CLOUD" in os.environ else 2) == 0
             for sample in range(profile["evaluation"]["samples"]):
                 rows.append({
                     "problem_id": f"test-{number}", "arm": spec["arm"], "temperature": temperature, "sample": sample,

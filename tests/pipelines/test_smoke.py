@@ -83,3 +83,30 @@ def test_the_same_seed_gives_the_same_bytes(summaries: list[Path]) -> None:
     assert summaries[0].with_name("metrics.json").read_bytes() == summaries[1].with_name("metrics.json").read_bytes()
     digests = [json.loads(path.read_text(encoding="utf-8"))["digests"]["metrics"] for path in summaries]
     assert digests[0] == digests[1]
+
+
+@pytest.mark.slow
+def test_a_run_is_repeated_from_its_record(home: Path, summaries: list[Path]) -> None:
+    name = summaries[0].parent.parent.name
+    process = corecode(home, "rerun", name, "--force")
+    out, err = process.communicate(timeout=580)
+    assert process.returncode == 0, err
+    digest = json.loads(summaries[0].read_text(encoding="utf-8"))["digests"]["metrics"]
+    assert f"same digest as {name}: {digest}" in err
+    assert "reused" not in err
+    assert Path(out.splitlines()[-1]).with_name("metrics.json").read_bytes() == (
+        summaries[0].with_name("metrics.json").read_bytes()
+    )
+
+
+@pytest.mark.slow
+def test_one_changed_field_trains_what_depends_on_it(home: Path, summaries: list[Path]) -> None:
+    process = corecode(home, "run", "smoke", "--seed", "1", "--set", "coder_grpo.learning_rate=3e-4")
+    out, err = process.communicate(timeout=580)
+    assert process.returncode == 0, err
+    run = Path(out.splitlines()[-1]).parent.parent
+    stages = json.loads((run / "stages.json").read_text(encoding="utf-8"))
+    assert set(stages["sft_warmup"]["reused"]) == {"sft_warmup/planner", "sft_warmup/coder"}
+    assert set(stages["planner_grpo"]["reused"]) == {"planner_grpo"}
+    assert "reused" not in stages["coder_grpo"]
+    assert set(stages["evaluation"]["reused"]) == {"evaluate sft/alone", "evaluate sft/team"}
