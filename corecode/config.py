@@ -205,6 +205,17 @@ class EvaluationConfig(Section):
     """Resamples of the paired bootstrap."""
 
 
+class ServerConfig(Section):
+    """How a model server is started, ``corecode serve`` or ``partner: vllm``."""
+
+    python: str | None = None
+    """Python of the environment that has vLLM. None: this one's if it has, else ``.venv-vllm`` beside the project."""
+    gpus: int = Field(default=1, ge=1)
+    """GPUs that a server spreads its model over."""
+    gpu_memory: float = Field(default=0.3, gt=0, lt=1)
+    """Share of each GPU's memory that a server takes, beside what trains there."""
+
+
 class ExecutionConfig(Section):
     engine: Literal["torch", "deepspeed"] = "torch"
     """What trains: plain torch in one process, or DeepSpeed over ranks."""
@@ -212,6 +223,8 @@ class ExecutionConfig(Section):
     """Processes of a DeepSpeed job."""
     zero_stage: Literal[1, 2, 3] = 3
     """ZeRO stage of a DeepSpeed job."""
+    zero_offload: bool = False
+    """Keep weights and optimizer states in the CPU's memory (stage 3 only): slower, for models that do not fit."""
     device: Literal["cpu", "cuda"] = "cpu"
     """Where models live."""
     threads: int = Field(default=1, ge=1)
@@ -223,8 +236,26 @@ class ExecutionConfig(Section):
     the whole step at once."""
     generation_batch: int = Field(default=256, ge=1)
     """Sequences that are sampled together."""
-    vllm: bool = False
-    """Sample with vLLM: colocated for the trained role, a server for the frozen ones (GPU)."""
+    sampler: Literal["transformers", "vllm"] = "transformers"
+    """What samples the role under training: ``transformers`` in the trainer's process, or ``vllm`` there too, on GPUs
+    alone; it gets the new weights at every step."""
+    partner: Literal["transformers", "vllm"] = "transformers"
+    """What answers for frozen roles, and for all roles in the evaluation: ``transformers`` in the job's process, or
+    ``vllm`` servers that live as long as the job."""
+    server: ServerConfig = ServerConfig()
+    """The servers of ``partner: vllm``."""
+
+    @model_validator(mode="after")
+    def _sampling_goes_with_device(self) -> ExecutionConfig:
+        if self.sampler == "vllm" and self.device == "cpu":
+            raise ValueError("sampler vllm needs device cuda; on a CPU choose transformers")
+        return self
+
+    @model_validator(mode="after")
+    def _offload_goes_with_stage_3(self) -> ExecutionConfig:
+        if self.zero_offload and self.zero_stage != 3:
+            raise ValueError("zero_offload goes with zero_stage 3, and only with it")
+        return self
 
 
 class Profile(Section):

@@ -24,7 +24,7 @@ from corecode.training.records import MODEL
 from corecode.training.weights import BASE, TOKENIZER
 
 ROOT = Path(__file__).parent.parent
-LIBRARIES = ("torch", "transformers", "trl", "tokenizers", "numpy", "accelerate", "peft", "deepspeed")
+LIBRARIES = ("torch", "transformers", "trl", "tokenizers", "numpy", "accelerate", "peft", "deepspeed", "vllm")
 NOT_IN_JOBS = ("corecode/evaluation", "corecode/datasets", "corecode/stages.py")
 """Code that no job runs: it makes the problems (whose content counts) and the report."""
 
@@ -37,12 +37,14 @@ _SETTLED = ("dataset", "rounds", "sft", "planner_grpo", "coder_grpo")
 _UNREAD: dict[str, tuple[str, ...]] = {
     "sft": (
         *("rewards", "sandbox", "evaluation"),
-        *("execution.parallel", "execution.generation_batch", "execution.vllm"),
+        *("execution.parallel", "execution.generation_batch"),
+        *("execution.sampler", "execution.partner", "execution.server"),
     ),
-    "grpo": ("evaluation", "sandbox.workers", "execution.parallel"),
+    "grpo": ("evaluation", "sandbox.workers", "execution.parallel", "execution.server"),
     "evaluate": (
         *("rewards", "evaluation.arms", "evaluation.bootstrap", "sandbox.workers", "execution.parallel"),
-        *("execution.engine", "execution.ranks", "execution.zero_stage", "execution.micro_batch"),
+        *("execution.engine", "execution.ranks", "execution.zero_stage", "execution.zero_offload"),
+        *("execution.micro_batch", "execution.sampler", "execution.server"),
     ),
 }
 """What a kind of job does not read of the other sections."""
@@ -79,7 +81,7 @@ def relevant_settings(spec: Mapping[str, Any]) -> dict[str, Any]:
             profile[section].pop(field, None)
         else:
             profile.pop(section, None)
-    elsewhere = ("run", "output", "weights", "deepspeed")  # by content, or of no influence
+    elsewhere = ("run", "output", "weights", "deepspeed", "servers")  # by content, or of no influence
     return {**{name: value for name, value in spec.items() if name not in elsewhere}, "profile": profile}
 
 

@@ -49,6 +49,24 @@ def check_model(config: ModelConfig) -> None:
         )
 
 
+def check_folder(path: str) -> None:
+    """Say early that a folder is no model.
+
+    Raises:
+        UserError: it is not there, or lacks a configuration or weights.
+    """
+    folder = Path(path).expanduser()
+    plain = any(folder.glob("*.safetensors"))
+    pickled = sorted(file.name for pattern in _PICKLED for file in folder.glob(pattern))
+    if pickled and not plain:
+        raise UserError(
+            f"{path} holds weights as a pickle ({pickled[0]}), which may run code when it is opened;"
+            " give weights as safetensors"
+        )
+    if not plain or not (folder / "config.json").is_file():
+        raise UserError(f"{path} holds no model: it needs config.json and weights as safetensors")
+
+
 def load_tokenizer(config: ModelConfig, source: Path | None = None) -> Any:
     """The tokenizer saved in ``source``, or the base model's. Pads on the left and always has a pad token.
 
@@ -58,12 +76,23 @@ def load_tokenizer(config: ModelConfig, source: Path | None = None) -> Any:
     """
     from transformers import AutoTokenizer
 
-    where = _origin(config, source)
+    where = model_origin(config, source)
     tokenizer = _loaded(AutoTokenizer.from_pretrained, where)
     tokenizer.padding_side = "left"
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
+
+
+def load_config(config: ModelConfig) -> Any:
+    """The configuration of the base model; reads no weights.
+
+    Raises:
+        UserError: when it cannot be had.
+    """
+    from transformers import AutoConfig
+
+    return _loaded(AutoConfig.from_pretrained, model_origin(config))
 
 
 def load_model(config: ModelConfig, source: Path | None = None, device: str = "cpu") -> Any:
@@ -76,7 +105,7 @@ def load_model(config: ModelConfig, source: Path | None = None, device: str = "c
     import torch
     from transformers import AutoModelForCausalLM
 
-    where = _origin(config, source)
+    where = model_origin(config, source)
     model = _loaded(
         AutoModelForCausalLM.from_pretrained, where, dtype=getattr(torch, config.dtype), use_safetensors=True
     )
@@ -176,8 +205,13 @@ def save_model(model: Any, tokenizer: Any, folder: Path) -> None:
         ) from error
 
 
-def _origin(config: ModelConfig, source: Path | None) -> str:
-    """Folder or hub id to load from."""
+def model_origin(config: ModelConfig, source: Path | None = None) -> str:
+    """Folder or hub id to load from: ``source``, or the base model's.
+
+    Raises:
+        UserError: when it cannot be had.
+        ValueError: for a model made from nothing without a source.
+    """
     if source is not None:
         return _location(str(source))
     if config.path is not None:
@@ -192,15 +226,7 @@ def _location(path: str) -> str:
     """An existing model folder as it is, or a hub id."""
     folder = Path(path).expanduser()
     if folder.is_dir():
-        plain = any(folder.glob("*.safetensors"))
-        pickled = sorted(file.name for pattern in _PICKLED for file in folder.glob(pattern))
-        if pickled and not plain:
-            raise UserError(
-                f"{path} holds weights as a pickle ({pickled[0]}), which may run code when it is opened;"
-                " give weights as safetensors"
-            )
-        if not plain or not (folder / "config.json").is_file():
-            raise UserError(f"{path} holds no model: it needs config.json and weights as safetensors")
+        check_folder(path)
         return str(folder)
     if _HUB_ID.fullmatch(path):
         return path

@@ -269,8 +269,8 @@ def _single(profile: Profile, role: str, stage: str) -> str:
 
 def _deepspeed(profile: Profile) -> str | None:
     """The DeepSpeed configuration of the profile's ZeRO stage, shipped under ``infra/deepspeed``."""
-    if profile.execution.engine != "deepspeed":
+    execution = profile.execution
+    if execution.engine != "deepspeed":
         return None
-    return str(
-        Path(__file__).resolve().parent.parent / "infra" / "deepspeed" / f"zero{profile.execution.zero_stage}.json"
-    )
+    name = f"zero{execution.zero_stage}{'_offload' if execution.zero_offload else ''}.json"
+    return str(Path(__file__).resolve().parent.parent / "infra" / "deepspeed" / name)

@@ -67,11 +67,13 @@ def profiles() -> None:
 
 
 @app.command()
-def doctor() -> None:
+def doctor(
+    profile: Annotated[str | None, typer.Argument(help="Try what this profile needs, instead of the machine.")] = None,
+) -> None:
     """Say what this machine can do, each line with its remedy."""
     from pipelines.doctor import examine
 
-    raise typer.Exit(examine())
+    raise typer.Exit(examine(profile))
 
 
 @app.command()
@@ -98,6 +100,21 @@ def solve(
 
     text = _statement(problem)
     solve_problem(text, model, seed)
+
+
+@app.command()
+def serve(
+    model: Annotated[str, typer.Option(help="'champion', or a model folder such as runs/NAME/coder_grpo/model.")],
+    role: Annotated[str, typer.Option(help="The champion's role; also the name that requests give.")] = "coder",
+    port: Annotated[int, typer.Option(help="Port on this machine's loopback.")] = 8000,
+    python: Annotated[str | None, typer.Option(help="Python of the environment that has vLLM.")] = None,
+    device: Annotated[str, typer.Option(help="'cpu' or 'cuda'.")] = "cpu",
+    gpus: Annotated[int, typer.Option(min=1, help="GPUs to spread over.")] = 1,
+) -> None:
+    """Serve a model with vLLM until Ctrl-C."""
+    from pipelines.cli_serve import serve_model
+
+    raise typer.Exit(serve_model(model, role, port, python, device, gpus))
 
 
 app.command()(evaluate)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corecode.errors import InfrastructureError, UserError
-from pipelines.preflight import check_inputs, needed_bytes
+from pipelines.preflight import check_inputs, needed_bytes, preflight
 from pipelines.profiles import load_profile, shipped
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ def execute(profile: Profile, settings: RunSettings | None, force: bool = False)
     from pipelines.tracking import Tracking
 
     home = prepare_home(needed_bytes(profile))
+    preflight(profile)
     run_id = make_new_run_id()
     folder = home / "runs" / run_name(profile, run_id)
     tracking = Tracking(home)

@@ -12,8 +12,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipelines.home import GIB, home_folder, port_is_free
+from pipelines.launchers.extensions import extensions_folder, stale_locks
+
+if TYPE_CHECKING:
+    from corecode.config import Profile
+    from pipelines.preflight import Passed
 
 
 class Level(StrEnum):
@@ -37,23 +43,44 @@ class Finding:
     remedy: str = ""
 
 
-def examine() -> int:
-    """Print all findings; return 0 unless the quickstart cannot run."""
+def examine(profile: str | None = None) -> int:
+    """Print all findings, or what a profile needs; return 0 unless the quickstart, or the profile, cannot run.
+
+    Raises:
+        UserError: there is no such profile.
+    """
     from rich.console import Console
 
     console = Console(soft_wrap=True, highlight=False)
     colours = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
     worst = Level.OK
-    for finding in findings():
+    for finding in findings() if profile is None else needs(profile):
         remedy = f"  [dim]-> {finding.remedy}[/]" if finding.remedy and finding.level is not Level.OK else ""
         console.print(f"[{colours[finding.level]}]{finding.level:5}[/] {finding.topic:10} {finding.fact}{remedy}")
         if finding.level is Level.FAIL or worst is Level.OK:
             worst = finding.level
+    name = f"profile {profile}" if profile else "quickstart"
     if worst is Level.FAIL:
-        console.print("The quickstart cannot run here.")
+        console.print(f"The {name} cannot run here.")
         return 1
-    console.print("The quickstart can run here: corecode run quickstart")
+    console.print(f"The {name} can run here: corecode run {profile or 'quickstart'}")
     return 0
+
+
+def needs(name: str) -> Iterator[Finding]:
+    """What a run of the profile needs, each tried here."""
+    from corecode.errors import InfrastructureError, UserError
+    from pipelines.preflight import CHECKS
+    from pipelines.profiles import load_profile
+
+    profile = load_profile(name)
+    for check in (_inputs, *CHECKS):
+        try:
+            for passed in check(profile):
+                yield Finding(Level.OK, passed.topic, passed.fact)
+        except (UserError, InfrastructureError) as error:
+            fact, _, remedy = " ".join(str(error).split()).partition("; ")
+            yield Finding(Level.FAIL, "profile", fact, remedy)
 
 
 def findings() -> Iterator[Finding]:
@@ -63,6 +90,13 @@ def findings() -> Iterator[Finding]:
     )
     for check in checks:
         yield from check()
+
+
+def _inputs(profile: Profile) -> Iterator[Passed]:
+    from pipelines.preflight import Passed, check_inputs
+
+    check_inputs(profile)
+    yield Passed("inputs", "what the profile names is there")
 
 
 def _python() -> Iterator[Finding]:
@@ -78,10 +112,11 @@ def _processor() -> Iterator[Finding]:
 
 
 def _memory() -> Iterator[Finding]:
-    lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
-    kib = {line.partition(":")[0]: int(line.split()[1]) for line in lines}
-    free = kib["MemAvailable"] * 1024 / GIB
-    fact = f"{free:.1f} GiB available of {kib['MemTotal'] * 1024 / GIB:.1f}"
+    from pipelines.preflight import available_memory
+
+    free = available_memory() / GIB
+    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB
+    fact = f"{free:.1f} GiB available of {whole:.1f}"
     level = Level.OK if free >= 4 else Level.WARN if free >= 2 else Level.FAIL
     yield Finding(level, "memory", fact, "close other programs; the quickstart needs 2 GiB, better 4")
 
@@ -132,6 +167,9 @@ def _compiler() -> Iterator[Finding]:
         yield Finding(Level.WARN, "compiler", fact, "apt-get install g++ ninja-build")
     else:
         yield Finding(Level.OK, "compiler", "g++ and ninja, for DeepSpeed on the CPU")
+    for lock in stale_locks(extensions_folder()):
+        fact = f"a killed build of torch extensions left {lock}, for which torch waits for ever"
+        yield Finding(Level.WARN, "compiler", fact, f"rm {lock} ('corecode run' removes it by itself)")
 
 
 def _in_environment(name: str) -> bool:

@@ -49,15 +49,20 @@ def prepare_home(needed_bytes: int) -> Path:
             if error.errno == errno.ENOSPC:
                 raise
             raise UserError(f"cannot write to {home}: {error.strerror}; set {VARIABLE} to a writable folder") from error
-        free = shutil.disk_usage(existing).free
-        if free < needed_bytes:
-            raise UserError(
-                f"the disk is full: {existing} has {free / GIB:.2f} GiB free and this needs {needed_bytes / GIB:.2f}; "
-                f"free some space or set {VARIABLE} to another disk"
-            )
+        require_room(existing, needed_bytes)
         home.mkdir(parents=True, exist_ok=True)
     os.environ[VARIABLE] = str(home)  # jobs and servers that we start see the same folder
     return home
+
+
+def require_room(existing: Path, needed_bytes: int) -> None:
+    """Raise UserError when the disk of an existing folder has too little room."""
+    free = shutil.disk_usage(existing).free
+    if free < needed_bytes:
+        raise UserError(
+            f"the disk is full: {existing} has {free / GIB:.2f} GiB free and this needs {needed_bytes / GIB:.2f}; "
+            f"free some space or set {VARIABLE} to another disk"
+        )
 
 
 @contextmanager

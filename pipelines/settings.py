@@ -19,7 +19,7 @@ from corecode.config import Profile
 from corecode.errors import UserError
 from pipelines.home import home_folder, prepare_home, write_text
 from pipelines.partitions import CUSTOM, partition_of
-from pipelines.preflight import check_inputs, needed_bytes
+from pipelines.preflight import check_inputs, needed_bytes, preflight
 from pipelines.profiles import load_profile
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class RunSettings(dg.ConfigurableResource[None]):
         Raises:
             UserError: for a bad profile, a missing input, an unknown run, a partition that says something else than the
                 configuration or the run, or a disk that is full or read-only.
+            InfrastructureError: when what the profile needs does not work here.
         """
         runs = home_folder() / "runs"
         recorded = context.instance.get_run_by_id(context.run.run_id) or context.run
@@ -87,6 +88,7 @@ class RunSettings(dg.ConfigurableResource[None]):
             return _stored_profile(folder, context.run.tags), folder
         check_inputs(profile)
         prepare_home(needed_bytes(profile))
+        preflight(profile)
         write_text(folder / "profile.json", profile.model_dump_json(indent=2) + "\n")
         return profile, folder
 

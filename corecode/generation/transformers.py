@@ -36,7 +36,7 @@ class TransformersGenerator:
         if kinds != {"full_attention"}:
             raise UserError(
                 f"in-process sampling knows full attention only, but the model has {', '.join(sorted(kinds))};"
-                " sample it with vLLM (execution.vllm: true)"
+                " sample it with vLLM (execution.sampler: vllm and execution.partner: vllm)"
             )
         self.model = model
         self.tokenizer = tokenizer

@@ -74,7 +74,8 @@ class RoleTrainer(GRPOTrainer):
         super().__init__(train_dataset=dataset, reward_funcs=[self.reward], **kwargs)
         # Losses that divide by the tokens of the whole batch do not see a row without advantage.
         whole_step = self.args.gradient_accumulation_steps == 1
-        self.skips_flat_groups = whole_step and self.beta == 0 and scene.config.loss in ("dapo", "cispo")
+        apart = scene.config.loss in ("dapo", "cispo") and not self.use_vllm  # vLLM's log-probabilities come by row too
+        self.skips_flat_groups = whole_step and self.beta == 0 and apart
         # Small models on a CPU run fastest in passes that fit the cache; ranks must all do the same passes.
         self.rows_per_pass = CPU_ROWS if self.args.use_cpu and not self.is_deepspeed_enabled else None
 
@@ -178,9 +179,10 @@ class RoleTrainer(GRPOTrainer):
         has_tool_images: bool = False,
     ) -> tuple[list[list[int]], list[list[float]] | None]:
         if self.use_vllm:
-            return super()._generate_single_turn(
-                prompt_ids, images, multimodal_fields, num_generations, has_tool_images
-            )
+            with self.scene.timed("sampling"):
+                return super()._generate_single_turn(
+                    prompt_ids, images, multimodal_fields, num_generations, has_tool_images
+                )
         sampling = self.scene.config.sampling
         with self.scene.timed("sampling"), self.sampler() as generator:
             groups = generator.sample(prompt_ids, 1, sampling, self._step_seed("sample", self._step))
@@ -311,7 +313,7 @@ def trainer_arguments(
         use_cpu=on_cpu,
         gradient_checkpointing=not on_cpu,
         dataloader_pin_memory=not on_cpu,
-        use_vllm=execution.vllm,
+        use_vllm=execution.sampler == "vllm",
         vllm_mode="colocate",
         deepspeed=deepspeed,
         logging_steps=1,

@@ -93,8 +93,8 @@ def _sft(spec: JobSpec) -> dict[str, float]:
 
 def _grpo(spec: JobSpec) -> dict[str, float]:
     from corecode.execution import Executor, open_configured
-    from corecode.generation.transformers import TransformersGenerator
     from corecode.training import grpo
+    from corecode.training.partners import frozen_roles, open_generators
     from corecode.training.scene import Scene
 
     if spec.grpo is None:
@@ -103,16 +103,9 @@ def _grpo(spec: JobSpec) -> dict[str, float]:
     if config.beta and profile.model.scratch and spec.weights[spec.role].startswith("base/"):
         raise UserError("beta above 0 needs a warm-up to stay close to; set sft.enabled to true or beta to 0")
     # Frozen models come first: a DeepSpeed configuration that exists would shard them too.
-    partners: dict[str, Any] = {}
-    for name in spec.team:
-        if name != spec.role:
-            model, tokenizer = _load(spec, name)
-            partners[name] = TransformersGenerator(
-                model.requires_grad_(False), tokenizer, profile.execution.generation_batch
-            )
-    policy, tokenizer = _policy(spec)
-    journal = _journal(spec)
-    with open_configured(profile.sandbox) as sandbox:
+    with open_generators(spec, frozen_roles(spec)) as partners, open_configured(profile.sandbox) as sandbox:
+        policy, tokenizer = _policy(spec)
+        journal = _journal(spec)
         executor = Executor(sandbox)
         scene = Scene(
             _team(spec), spec.role, partners, config, profile.rewards, executor, profile.sandbox.cost, spec.seed
@@ -138,17 +131,13 @@ def _evaluate(spec: JobSpec, digest: str) -> dict[str, float]:
     from corecode.arms import arm
     from corecode.execution import Executor, open_configured
     from corecode.fingerprint import content_key
-    from corecode.generation.transformers import TransformersGenerator
     from corecode.training.evaluate import Bench, evaluate
+    from corecode.training.partners import frozen_roles, open_generators
 
     profile = spec.profile
     batch = profile.execution.generation_batch
-    # Roles with the same weights share a model.
-    players = {spec.weights[name]: name for name in spec.team}
-    loaded = {folder: TransformersGenerator(*_load(spec, name), batch) for folder, name in players.items()}
-    generators = {name: loaded[spec.weights[name]] for name in spec.team}
     team = arm(spec.arm).prompted or _team(spec)
-    with open_configured(profile.sandbox) as sandbox:
+    with open_generators(spec, frozen_roles(spec)) as generators, open_configured(profile.sandbox) as sandbox:
         executor = Executor(sandbox, remember=True)
         bench = Bench(spec.arm, team, generators, profile.evaluation, executor, spec.seed, batch)
         identity = content_key(spec.model_dump(mode="json")) or digest

@@ -49,21 +49,27 @@ class JobSpec(BaseModel):
     deepspeed: str | None = None
     """DeepSpeed configuration file; None trains with plain torch."""
 
+    servers: dict[str, str] = {}
+    """For each frozen role that a server answers for its URL, up to and with ``/v1``; the server knows the model by the
+    role's name. A role without one is sampled in the job's process."""
+
     @property
     def folder(self) -> Path:
         return self.run / self.output
 
 
 def spec_digest(spec: dict[str, Any]) -> str:
-    """Digest of what decides a job's outcome: not the run's place, nor labels, nor settings of later stages."""
+    """Digest of what decides a job's outcome: not the run's place, nor labels, nor settings of later stages, nor where
+    servers listen."""
     profile = dict(spec["profile"])
     for name in (*_LABELS, *_IRRELEVANT[spec["kind"]]):
         profile.pop(name, None)
-    profile["execution"] = {k: v for k, v in profile["execution"].items() if k != "parallel"}
+    profile["execution"] = {k: v for k, v in profile["execution"].items() if k not in ("parallel", "server")}
     if "sandbox" in profile:
         profile["sandbox"] = {k: v for k, v in profile["sandbox"].items() if k != "workers"}
     relevant = {**spec, "profile": profile}
     del relevant["run"]
+    relevant.pop("servers", None)
     return hashlib.sha256(json.dumps(relevant, sort_keys=True).encode()).hexdigest()
 
 

@@ -45,6 +45,18 @@ def learn_tokenizer(profile: Profile, problems: Sequence[Problem], run: Path) ->
     publish(partial, run / TOKENIZER)
 
 
+def saved_model(run: Path, folder: str) -> Path:
+    """The model folder that a job of the run has saved.
+
+    Raises:
+        InfrastructureError: when it is not there.
+    """
+    saved = run / folder / MODEL
+    if not saved.is_dir():
+        raise InfrastructureError(f"{saved} is not there: the job {folder} has to be run first")
+    return saved
+
+
 def load(profile: Profile, run: Path, folder: str) -> tuple[Any, Any]:
     """Model and tokenizer of a role.
 
@@ -57,9 +69,7 @@ def load(profile: Profile, run: Path, folder: str) -> tuple[Any, Any]:
         InfrastructureError: when the job that should have saved it is not complete.
     """
     if not folder.startswith(BASE):
-        saved = run / folder / MODEL
-        if not saved.is_dir():
-            raise InfrastructureError(f"{saved} is not there: the job {folder} has to be run first")
+        saved = saved_model(run, folder)
         model = load_model(profile.model, saved, profile.execution.device)
         return model, load_tokenizer(profile.model, saved)
     if profile.model.scratch is None:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import queue
-import signal
 import socket
-import subprocess
 import sys
 import threading
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from corecode.errors import InfrastructureError, UserError
-from pipelines.launchers import LaunchableJob, MetricsCallback, supervise
+from pipelines.launchers import LaunchableJob, MetricsCallback
+from pipelines.launchers.extensions import build_extensions
+from pipelines.launchers.process import Supervised, end_all, start, sweep
 from pipelines.launchers.tail import JsonTail, last_lines
-from pipelines.owners import owner
 
-JOB_VARIABLE = "CORECODE_JOB"
-"""Marks every process of a job: it survives a change of parent or session."""
 LOG_NAME = "job.log"
 POLL_S = 0.5
 """Between two looks at the metrics files; the end of a job is an event and is not polled."""
@@ -36,16 +31,34 @@ class Engine:
     hostfile: str | None = None
     """DeepSpeed hostfile for several nodes; None for this machine."""
 
+    def takes(self, job: LaunchableJob) -> bool:
+        """Whether DeepSpeed runs this job: it does what trains, never an evaluation."""
+        return self.name == "deepspeed" and job.spec.get("kind") != "evaluate"
+
     def command(self, job: LaunchableJob, job_file: Path) -> list[str]:
-        """The command line of a job. Evaluation never runs under DeepSpeed."""
-        if self.name != "deepspeed" or job.spec.get("kind") == "evaluate":
-            return [sys.executable, "-m", "corecode.training.job", str(job_file)]
+        """The command line of a job."""
+        program = self._program(job)
+        if _wants_servers(job):
+            return [sys.executable, "-m", "pipelines.launchers.serving", str(job_file), *program]
+        return [*program, str(job_file)]
+
+    def _program(self, job: LaunchableJob) -> list[str]:
+        """The command line up to the job file, which comes last."""
+        if not self.takes(job):
+            return [sys.executable, "-m", "corecode.training.job"]
         # A port of its own, so that two jobs can run at a time. No --local_rank argument: ranks read the environment.
         where = ["--hostfile", self.hostfile] if self.hostfile else []
         return [
             *(sys.executable, "-m", "deepspeed.launcher.runner", *where, "--num_accelerators", str(self.ranks)),
-            *("--master_port", str(free_port()), "--no_local_rank", "--module", "corecode.training.job", str(job_file)),
+            *("--master_port", str(free_port()), "--no_local_rank", "--module", "corecode.training.job"),
         ]
+
+
+def _wants_servers(job: LaunchableJob) -> bool:
+    """Whether servers answer for the roles that the job samples without training them."""
+    execution = job.spec.get("profile", {}).get("execution", {})
+    frozen = set(job.spec.get("team", ())) - {job.spec.get("role")}
+    return execution.get("partner") == "vllm" and job.spec.get("kind") != "sft" and bool(frozen)
 
 
 def free_port() -> int:
@@ -58,10 +71,8 @@ def free_port() -> int:
 @dataclass
 class _Running:
     job: LaunchableJob
-    process: subprocess.Popen[bytes]
-    token: str
+    program: Supervised
     tail: JsonTail
-    log: Path
 
 
 @dataclass
@@ -80,11 +91,13 @@ class LocalLauncher:
         waiting = list(jobs)
         running: dict[str, _Running] = {}
         ended: queue.SimpleQueue[str] = queue.SimpleQueue()
+        if any(self.engine.takes(job) for job in waiting):
+            build_extensions(self.environment)
         try:
             while waiting or running:
                 while waiting and len(running) < parallel:
                     started = self._start(waiting.pop(0), ended)
-                    running[started.token] = started
+                    running[started.program.token] = started
                 finished = _take(ended)
                 for one in running.values():
                     for line in one.tail.lines():
@@ -95,48 +108,19 @@ class LocalLauncher:
                         on_metrics(one.job, line)
                     _check(one)
         finally:
-            self._end(list(running.values()))
+            end_all([one.program for one in running.values()])
 
     def _start(self, job: LaunchableJob, ended: queue.SimpleQueue[str]) -> _Running:
         job_file = job.write()
-        token = f"{owner()}/{uuid.uuid4().hex}"
         command = (self.command or self.engine.command)(job, job_file)
-        supervised = [sys.executable, "-I", supervise.__file__, "--grace", str(self.grace_s), "--", *command]
-        log = job.folder / LOG_NAME
-        environment = {
-            **os.environ,
-            **self.environment,
-            JOB_VARIABLE: token,
-            supervise.PARENT_VARIABLE: str(os.getpid()),
-        }
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                supervised,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                start_new_session=True,  # Ctrl-C in the terminal reaches us alone; we end the job in order
-            )
+        program = start(command, self.environment, job.folder / LOG_NAME, self.grace_s)
 
         def wait() -> None:
-            process.wait()
-            ended.put(token)
+            program.process.wait()
+            ended.put(program.token)
 
         threading.Thread(target=wait, name=f"wait-{job.name}", daemon=True).start()
-        return _Running(job, process, token, JsonTail(job.folder / "metrics.jsonl"), log)
-
-    def _end(self, jobs: Sequence[_Running]) -> None:
-        for one in jobs:
-            if one.process.poll() is None:
-                one.process.send_signal(signal.SIGTERM)
-        for one in jobs:
-            try:
-                one.process.wait(self.grace_s + 12)
-            finally:
-                if one.process.poll() is None:
-                    one.process.kill()
-                sweep(one.token)
+        return _Running(job, program, JsonTail(job.folder / "metrics.jsonl"))
 
 
 def _take(ended: queue.SimpleQueue[str]) -> str | None:
@@ -147,40 +131,23 @@ def _take(ended: queue.SimpleQueue[str]) -> str | None:
 
 
 def _check(one: _Running) -> None:
-    code = one.process.returncode
+    program = one.program
+    code = program.process.returncode
     if code < 0:  # the supervisor itself was killed: its tree may have outlived it
-        sweep(one.token)
+        sweep(program.token)
     if code == 0:
         return
-    tail = last_lines(one.log)
+    tail = last_lines(program.log)
     said = [line.removeprefix("error: ") for line in tail.splitlines() if line.startswith("error: ")]
     if "No space left on device" in tail:
         raise UserError(f"the disk is full: job {one.job.name} could not write under {one.job.folder}; free some space")
     if code == 2 and said:
         raise UserError(said[-1])
     if said:
-        raise InfrastructureError(f"job {one.job.name}: {said[-1]} (log: {one.log})")
-    how = f"signal {-code}" if code < 0 else f"signal {code - 128}" if code > 128 else f"exit code {code}"
-    raise InfrastructureError(f"job {one.job.name} ended with {how}; the last lines of {one.log}:\n{tail}")
-
-
-def sweep(token: str) -> int:
-    """SIGKILL every process that carries a job's token; return how many there were.
-
-    Only needed when a supervisor was killed: its descendants then belong to init and no tree leads to them.
-    """
-    mark = f"{JOB_VARIABLE}={token}".encode()
-    found: list[int] = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                marked = mark in Path(f"/proc/{entry}/environ").read_bytes().split(b"\0")
-            except OSError:
-                continue  # it ended, or belongs to another user
-            if marked:
-                found.append(int(entry))
-    supervise.signal_all(found, signal.SIGKILL)
-    return len(found)
+        raise InfrastructureError(f"job {one.job.name}: {said[-1]} (log: {program.log})")
+    raise InfrastructureError(
+        f"job {one.job.name} ended with {program.outcome}; the last lines of {program.log}:\n{tail}"
+    )
 
 
 def job_environment(threads: int, device: str, offline: bool) -> dict[str, str]:

@@ -11,7 +11,7 @@ import signal
 from pathlib import Path
 
 from pipelines.launchers import supervise
-from pipelines.launchers.local import JOB_VARIABLE
+from pipelines.launchers.process import JOB_VARIABLE
 from pipelines.owners import is_gone
 
 

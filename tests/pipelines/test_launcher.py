@@ -17,7 +17,8 @@ import pytest
 
 from corecode.errors import InfrastructureError, UserError
 from pipelines.launchers import supervise
-from pipelines.launchers.local import JOB_VARIABLE, Engine, LocalLauncher, job_environment, sweep
+from pipelines.launchers.local import Engine, LocalLauncher, job_environment
+from pipelines.launchers.process import JOB_VARIABLE, sweep
 from pipelines.launchers.tail import JsonTail, last_lines
 
 # Two ranks in sessions of their own that ignore SIGTERM, each with a helper in yet another session.
