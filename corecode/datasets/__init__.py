@@ -2,39 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from corecode.config import DatasetConfig
+from corecode.datasets.decontaminate import decontaminate
+from corecode.datasets.files import Chosen
+from corecode.datasets.files import choose as choose_written
 from corecode.datasets.reading import ImportSummary, read
 from corecode.errors import UserError
 from corecode.problems import Problem, Split
 
-__all__ = ["ImportSummary", "load", "read"]
+__all__ = ["Chosen", "ImportSummary", "choose", "load", "read"]
 
 
 def load(config: DatasetConfig, seed: int) -> dict[Split, list[Problem]]:
-    """The problems of each split; the same seed gives the same problems in the same order.
+    """The problems of each split; the same seed gives the same problems in the same order (see :func:`choose`)."""
+    return choose(config, seed).splits
+
+
+def choose(config: DatasetConfig, seed: int) -> Chosen:
+    """The problems of each split without the training problems that match a test problem, and what was found.
 
     Raises:
-        UserError: for data that is missing, malformed or too small, or when a problem of the test or validation
-            split is also trained on (by id or by statement).
+        UserError: for data that is missing, malformed or too small, or when a validation problem is also trained on
+            (by id or by statement).
+        InfrastructureError: when the Hugging Face hub is needed and does not answer.
     """
     match config.name:
         case "dials":
             from corecode.datasets import dials as source
         case "humaneval":
             from corecode.datasets import humaneval as source
-        case "file":
-            from corecode.datasets import files as source
-    splits = source.datasets(config, seed)
+        case _:
+            chosen = choose_written(config, seed)
+            _refuse_overlap(chosen.splits)
+            return chosen
+    splits, found = decontaminate(source.datasets(config, seed))
+    emptied = [split for split, problems in splits.items() if not problems and getattr(config, split)]
+    if emptied:
+        raise UserError(
+            f"every problem of split {emptied[0]!r} matches a test problem; set dataset.{emptied[0]} higher"
+        )
     _refuse_overlap(splits)
-    return splits
+    return Chosen(splits, found, {})
 
 
-def _refuse_overlap(splits: dict[Split, list[Problem]]) -> None:
-    """Evaluation problems are never trained on, and the test split is not looked at before the end."""
-    seen: dict[str, Split] = {}
-    for split in ("sft", "rl", "validation", "test"):
-        keys = {key: problem for problem in splits[split] for key in (problem.id, " ".join(problem.statement.split()))}
-        for key, problem in keys.items():
-            if split in ("validation", "test") and key in seen:
-                raise UserError(f"problem {problem.id!r} of split {split!r} is also in split {seen[key]!r}; remove one")
-        seen.update(dict.fromkeys(keys, split))
+def _refuse_overlap(splits: Mapping[Split, Sequence[Problem]]) -> None:
+    """Validation problems draw the curves of training: they are never trained on."""
+    trained = {key: split for split in ("sft", "rl") for problem in splits[split] for key in _keys(problem)}
+    for problem in splits["validation"]:
+        for key in _keys(problem):
+            if key in trained:
+                raise UserError(
+                    f"problem {problem.id!r} of split 'validation' is also in split {trained[key]!r}; remove one"
+                )
+
+
+def _keys(problem: Problem) -> tuple[str, str]:
+    return problem.id, " ".join(problem.statement.split())

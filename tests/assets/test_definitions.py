@@ -51,6 +51,8 @@ def test_checks_state_claims() -> None:
         key.name: (key.asset_key.to_user_string(), graph.get_check_spec(key).blocking) for key in graph.asset_check_keys
     }
     assert seen == {
+        "training_data_decontaminated": ("problems", True),
+        "problems_validated": ("problems", True),
         "warm_up_teaches_the_format": ("sft_warmup", False),
         "warm_up_beats_the_base_model": ("sft_warmup", False),
         "planner_grpo_does_no_harm": ("planner_grpo", False),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from corecode.config import DatasetConfig
-from corecode.datasets import humaneval, load
+from corecode.datasets import choose, humaneval, load
 from corecode.errors import UserError
 from corecode.problems import Problem, Reference, Test, write_problems
 
@@ -15,16 +16,21 @@ SMALL = DatasetConfig(name="humaneval", sft=40, rl=60, validation=16, test=60)
 
 
 def test_the_splits_are_disjoint_and_follow_the_seed() -> None:
-    splits = load(SMALL, seed=3)
+    chosen = choose(SMALL, seed=3)
+    splits = chosen.splits
     ids = {split: [problem.id for problem in problems] for split, problems in splits.items()}
     assert {split: len(problems) for split, problems in ids.items()} == {
         "sft": 40,
-        "rl": 60,
+        "rl": 59,
         "validation": 16,
         "test": 60,
     }
+    # Two problems of the benchmark differ in nothing but the kind of bracket.
+    (match,) = chosen.decontamination.removed
+    assert (match.split, match.reason) == ("rl", "same_words")
+    assert {match.problem, match.test_problem} == {"HumanEval/56", "HumanEval/61"}
     assert set(ids["sft"]) < set(ids["rl"])
-    assert len({*ids["rl"], *ids["validation"], *ids["test"]}) == 136
+    assert len({*ids["rl"], *ids["validation"], *ids["test"]}) == 135
     assert all(problem.split == split for split, problems in splits.items() for problem in problems)
     assert load(SMALL, seed=3) == splits
     assert [problem.id for problem in load(SMALL, seed=4)["test"]] != ids["test"]
@@ -142,11 +148,64 @@ def test_mistakes_in_own_files_are_named(folder: Path) -> None:
         load(own(folder), seed=0)
 
 
-def test_a_test_problem_that_is_trained_on_is_refused(folder: Path) -> None:
+def test_training_problems_that_are_test_problems_are_removed(folder: Path) -> None:
     write_problems(folder / "test.jsonl", [problem("rl2"), *(problem(f"t{i}") for i in range(3))])
-    with pytest.raises(UserError, match="'rl2' of split 'test' is also in split 'rl'"):
+    chosen = choose(own(folder, rl=3), seed=0)
+    assert [p.id for p in chosen.splits["rl"]] == ["rl0", "rl1", "rl3"]
+    assert [(m.problem, m.reason) for m in chosen.decontamination.removed] == [("rl2", "same_id")]
+    with pytest.raises(
+        UserError, match=r"holds 3 usable problems \(1 more match a test problem\), but dataset.rl asks"
+    ):
         load(own(folder), seed=0)
     copied = problem("other", statement="Print  the number\nvalidation1.")
     write_problems(folder / "test.jsonl", [copied, *(problem(f"t{i}") for i in range(3))])
-    with pytest.raises(UserError, match="'other' of split 'test' is also in split 'validation'"):
+    chosen = choose(own(folder, validation=3), seed=0)
+    assert [(m.split, m.reason) for m in chosen.decontamination.removed] == [("validation", "same_statement")]
+
+
+def test_a_validation_problem_that_is_trained_on_is_refused(folder: Path) -> None:
+    write_problems(folder / "validation.jsonl", [problem("rl2"), *(problem(f"v{i}") for i in range(3))])
+    with pytest.raises(UserError, match="'rl2' of split 'validation' is also in split 'rl'"):
         load(own(folder), seed=0)
+
+
+def test_splits_without_a_file_are_dealt_from_train(folder: Path) -> None:
+    for split in ("sft", "rl", "validation"):
+        (folder / f"{split}.jsonl").unlink()
+    lines = [problem(f"p{i}", references=[] if i % 2 else [Reference(program=f"print({i})")]) for i in range(12)]
+    write_problems(folder / "train.jsonl", lines)
+    sizes = {"sft": 2, "rl": 8, "validation": 3}
+    chosen = choose(own(folder, **sizes), seed=0)
+    ids = {split: {p.id for p in problems} for split, problems in chosen.splits.items()}
+    assert {split: len(found) for split, found in ids.items()} == {**sizes, "test": 4}
+    assert not ids["validation"] & (ids["rl"] | ids["sft"])
+    assert all(p.references for p in chosen.splits["sft"])
+    assert choose(own(folder, **sizes), seed=0) == chosen
+    assert {p.id for p in load(own(folder, **sizes), seed=1)["validation"]} != ids["validation"]
+    assert load(own(folder, **{**sizes, "sft": 0}), seed=0)["sft"] == []
+    (folder / "test.jsonl").unlink()
+    with pytest.raises(UserError, match=r"cannot read the problem file .*test\.jsonl"):
+        load(own(folder, **sizes), seed=0)
+
+
+def test_mbpp_keeps_the_splits_of_its_authors(shared: Callable[[str], Path]) -> None:
+    path = str(shared("data/mbpp/mbpp.jsonl"))
+    chosen = choose(DatasetConfig(name="mbpp", path=path, sft=300, rl=350, validation=80, test=500), seed=0)
+    numbers = {split: {int(p.id.split("/")[1]) for p in found} for split, found in chosen.splits.items()}
+    assert numbers["test"] == set(range(11, 511))
+    assert numbers["validation"] < set(range(511, 601))
+    assert numbers["rl"] | numbers["sft"] <= set(range(601, 975))
+    removed = {(m.problem, m.test_problem) for m in chosen.decontamination.removed}
+    assert removed == {
+        ("mbpp/569", "mbpp/104"),
+        ("mbpp/602", "mbpp/217"),
+        ("mbpp/649", "mbpp/170"),
+        ("mbpp/704", "mbpp/248"),
+        ("mbpp/928", "mbpp/427"),
+    }
+    assert all(p.references[0].thought for p in chosen.splits["sft"])
+    assert {name: summary.problems for name, summary in chosen.imports.items()} == {
+        "train": 374,
+        "validation": 90,
+        "test": 500,
+    }

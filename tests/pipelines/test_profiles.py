@@ -69,7 +69,7 @@ def test_an_override_leaves_a_section_with_the_same_anchor_alone() -> None:
         ("smoke", ["name.first=x"], "name is a value, not a section"),
         ("smoke", ["steps"], "write field=value"),
         ("smoke", ["seed=[1"], "the value is not valid YAML"),
-        ("smoke", ["dataset.name=file"], "dataset: path goes with name 'file'"),
+        ("smoke", ["dataset.name=file"], "dataset: name 'file' needs a path"),
         ("smoke", ["evaluation.arms=[sft/alone, duo]"], "unknown arm 'duo'"),
         ("missing/profile.yaml", [], "there is no profile file missing/profile.yaml"),
     ],
