@@ -9,6 +9,7 @@ path holds the text. With FAKE_CLOUD a lone Coder is worse.
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -95,11 +96,21 @@ def make_problems(profile: Profile, run: Path) -> dict[str, Any]:
     for split in ("sft", "rl", "validation", "test"):
         count = counts[split] = getattr(profile.dataset, split)
         tests = [Test(input="1", output="1")]
-        made = [Problem(id=f"{split}-{i}", statement=f"Print {profile.seed} {i}.", tests=tests) for i in range(count)]
+        made = [
+            Problem(id=f"{split}-{i}", statement=f"Print {profile.seed} {split} {i}.", tests=tests)
+            for i in range(count)
+        ]
         digest = write_problems(run / "problems" / f"{split}.jsonl", made)
     (run / "tokenizer").mkdir(exist_ok=True)
     (run / "tokenizer" / "tokenizer.json").write_text(str(profile.seed), encoding="utf-8")
-    return {"counts": counts, "digest": digest}
+    summary = {
+        "counts": counts,
+        "digest": digest,
+        "decontamination": {"removed": []},
+        "validation": {"sources": {}, "broken_tests": {}},
+    }
+    (run / "problems" / "problems.json").write_text(json.dumps(summary), encoding="utf-8")
+    return summary
 
 
 def install() -> None:

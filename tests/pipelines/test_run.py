@@ -200,6 +200,8 @@ def test_dagster_shows_metadata_and_checks(done: Ended) -> None:
     checks = [record.dagster_event.event_specific_data for record in records if record.is_dagster_event]
     outcome = {one.check_name: one.passed for one in checks if type(one).__name__ == "AssetCheckEvaluation"}
     assert outcome == {
+        "training_data_decontaminated": True,
+        "problems_validated": True,
         "warm_up_teaches_the_format": True,
         "warm_up_beats_the_base_model": True,
         "planner_grpo_does_no_harm": True,
