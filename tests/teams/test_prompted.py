@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,10 +16,10 @@ from corecode.errors import InfrastructureError
 from corecode.execution import Executor
 from corecode.generation.generator import Chat, Completion
 from corecode.problems import Problem, Test
-from corecode.teams import Answer
+from corecode.teams import Answer, session
 from corecode.teams.collabcoder import decision
 from corecode.teams.mapcoder import confidence, exemplars_in
-from corecode.teams.prompted import PROMPTED
+from corecode.teams.prompted import PROMPTED, PromptedTeam
 from corecode.teams.samples import Report, Tester, sample_tests, sandbox_tester
 from corecode.teams.session import Length, play
 from corecode.teams.thinking import numbered
@@ -294,6 +296,22 @@ def test_without_sample_tests_a_program_only_has_to_compile(trial: Tester) -> No
     reports = trial([(bare, "print(1)"), (bare, "print(1"), (bare, None)])
     assert [report.good for report in reports] == [True, False, False]
     assert "does not compile" in reports[1].text
+
+
+def test_the_documented_team_plays(trial: Tester, opened: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example of docs/evaluation.md, with its prompts given here."""
+    text = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    code = text.split("```python\n")[1].split("```")[0]
+    names: dict[str, Any] = {}
+    exec(code, names)
+    prompts = {"twice/read": "Read {program}: {report}", "twice/write": "{statement} Remark: {remark}"}
+    known = session._template
+    monkeypatch.setattr(session, "_template", lambda name: prompts.get(name) or known(name))
+    monkeypatch.setitem(PROMPTED, "twice", PromptedTeam(("coder", "reader"), "twice", names["twice"]))
+    coder, reader = Prepared(WRONG, RIGHT), Prepared("It multiplies.")
+    answer = solve("twice", trial, coder=coder, reader=reader)
+    assert judged(opened, answer) is Verdict.ACCEPTED
+    assert coder.prompts[1].endswith("Remark: It multiplies.")
 
 
 def test_every_team_is_an_arm_on_any_weights() -> None:
