@@ -25,7 +25,8 @@ from pipelines.reconcile import OWNER_TAG, process_tag
 from pipelines.tracking import Tracking, run_key
 
 REPOSITORY = defs.get_repository_def()
-SHIPPED = Path(__file__).parents[2] / "pipelines" / "profiles" / "smoke.yaml"
+ROOT = Path(__file__).parents[2]
+SHIPPED = ROOT / "pipelines" / "profiles" / "smoke.yaml"
 
 
 @pytest.fixture
@@ -213,3 +214,16 @@ def _data(end: dg.DagsterEventType) -> Any:
     if end is dg.DagsterEventType.RUN_FAILURE:
         return JobFailureData(error=None)
     return JobCanceledData(error=None) if end is dg.DagsterEventType.RUN_CANCELED else None
+
+
+def test_the_commands_of_the_page_work(home: Path, instance: dg.DagsterInstance) -> None:
+    page = (ROOT / "docs" / "operate.md").read_text(encoding="utf-8")
+    commands = [line for line in page.splitlines() if line.startswith("DAGSTER_HOME=$PWD/.corecode/dagster ")]
+    assert len(commands) == 2
+    for command in commands:
+        words = command.replace("$PWD/.corecode/dagster", str(home / "dagster"))
+        words = words.replace(".venv/bin/dagster", f"{sys.executable} -m dagster")
+        subprocess.run(["bash", "-c", words], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+    assert {pool.name: pool.limit for pool in instance.event_log_storage.get_pool_limits()} == {"training": 2}
+    switched = {one.instigator_name: one.status.value for one in instance.all_instigator_state()}
+    assert switched["nightly"] == "RUNNING"
