@@ -155,7 +155,7 @@ def _machine(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def _verdict(past: Past, folder: Path) -> int:
-    from pipelines.stage import read_stages
+    from pipelines.settings import read_stages
 
     report = folder / "collaboration_gain"
     digest = json.loads((report / "summary.json").read_text(encoding="utf-8"))["digests"]["metrics"]

@@ -6,7 +6,8 @@ and a retry of it, finds the same one.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+import json
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,9 +26,9 @@ from pipelines.profiles import load_profile
 if TYPE_CHECKING:
     from pipelines.stage import PipelineStage
 
-FIRST = dg.AssetKey(STAGES[0])
 RESOURCE = "run"
 """Key of the resource, in assets and in run configuration."""
+STAGES_FILE = "stages.json"
 RUN_TAG = "corecode/run"
 """Tag of a Dagster run with the name of its run folder."""
 
@@ -48,7 +49,7 @@ class RunSettings(dg.ConfigurableResource[None]):
     run: str = Field(
         default="",
         description="Name of an existing run folder to go on with; its own profile then counts. Empty: a new run, or "
-        "without the problems among the assets the newest run of the partition.",
+        "without the problems among the assets the partition's newest run that has got that far.",
     )
     force: bool = Field(default=False, description="Train again what an earlier run with the same inputs has trained.")
 
@@ -79,8 +80,10 @@ class RunSettings(dg.ConfigurableResource[None]):
         if self.run:
             raise UserError(f"run: there is no run {self.run} under {runs}")
         profile = self.resolve(context.run.tags)
-        if FIRST not in context.job_def.asset_layer.selected_asset_keys:
-            folder = newest_run(runs, profile)
+        selected = {key.to_user_string() for key in context.job_def.asset_layer.selected_asset_keys}
+        if STAGES[0] not in selected:
+            before = next((i for i, stage in enumerate(STAGES) if stage in selected), 0)
+            folder = newest_run(runs, profile, STAGES[:before])
             return _stored_profile(folder, context.run.tags), folder
         root = context.run.tags.get("dagster/root_run_id", context.run.run_id)
         folder = runs / run_name(profile, root)
@@ -101,8 +104,8 @@ class RunSettings(dg.ConfigurableResource[None]):
         partition = partition_of(tags)
         if partition is None:
             raise UserError(
-                "a run needs a partition, which is a profile and a seed: choose one, for a profile of yours "
-                f"{CUSTOM!r} together with run.profile, or name a run to go on with in run.run"
+                "a run needs a partition, which is a profile and a seed: choose one; for a profile of yours it is "
+                f"{CUSTOM!r} together with run.profile"
             )
         name, seed = partition
         if self.profile and name and self.profile != name:
@@ -122,19 +125,30 @@ class RunSettings(dg.ConfigurableResource[None]):
             yield stage
 
 
-def newest_run(runs: Path, profile: Profile) -> Path:
-    """The folder of the newest run of a profile and seed.
+def newest_run(runs: Path, profile: Profile, finished: Sequence[str]) -> Path:
+    """The folder of the newest run of a profile and seed in which these stages are finished.
 
     Raises:
         UserError: there is none.
     """
-    found = [path for path in runs.glob(f"{profile.name}-seed{profile.seed}-*") if _has_profile(path)]
+    found = [
+        path
+        for path in runs.glob(f"{profile.name}-seed{profile.seed}-*")
+        if _has_profile(path) and set(finished) <= read_stages(path).keys()
+    ]
     if not found:
         raise UserError(
-            f"there is no run of {profile.name} with seed {profile.seed} under {runs} to go on with: run the whole "
-            "chain, or name a run in run.run"
+            f"there is no run of {profile.name} with seed {profile.seed} under {runs} that can go on here (finished: "
+            f"{', '.join(finished) or 'nothing'}): run the whole chain, or name a run in run.run"
         )
     return max(found, key=lambda path: (path / "profile.json").stat().st_mtime_ns)
+
+
+def read_stages(run: Path) -> dict[str, dict[str, Any]]:
+    """What ``stages.json`` records of each finished stage, in order."""
+    path = run / STAGES_FILE
+    found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return {name: found[name] for name in STAGES if name in found}
 
 
 def _has_profile(folder: Path) -> bool:

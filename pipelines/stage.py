@@ -27,13 +27,12 @@ from pipelines.launchers.tail import JsonTail
 from pipelines.preflight import is_hub_id
 from pipelines.reconcile import owner_tags, process_tag
 from pipelines.reuse import Cache, keyed, reused_from
-from pipelines.settings import RUN_TAG, RunSettings
+from pipelines.settings import RUN_TAG, STAGES_FILE, RunSettings, read_stages
 from pipelines.tracking import Status, TrackedRun, Tracking, run_key
 from pipelines.versions import chained, output_digest
 
 LARGEST_UPLOAD = 64 * 1024**2
 """Bytes of a model that is copied to MLflow; of a larger one its path is recorded."""
-STAGES_FILE = "stages.json"
 RETRIES = 2
 """How often a stage that failed for want of infrastructure is tried again; it goes on from its complete jobs and their
 checkpoints. Not as a RetryPolicy: Dagster would apply one to a bug, and to an interrupt, and so begin a canceled stage
@@ -236,13 +235,6 @@ def _final_metrics(jobs: Mapping[str, Job]) -> str:
         for name in names
     ]
     return "\n".join([f"| metric | {' | '.join(last)} |", "|---|" + "---|" * len(last), *rows])
-
-
-def read_stages(run: Path) -> dict[str, dict[str, Any]]:
-    """What ``stages.json`` records of each finished stage, in order."""
-    path = run / STAGES_FILE
-    found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return {name: found[name] for name in STAGES if name in found}
 
 
 def _open_runs(settings: RunSettings, context: Any, profile: Profile, folder: Path) -> tuple[TrackedRun, TrackedRun]:

@@ -261,6 +261,36 @@ def test_data_versions_tell_the_stages_apart(done: Ended) -> None:
     assert len(set(versions.values())) == len(STAGES)
 
 
+def test_the_jobs_evaluate_and_report_go_on_with_an_earlier_run(done: Ended, again: Ended) -> None:
+    program = f"""
+import json, pathlib, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import fake_chain
+fake_chain.install()
+from pipelines.definitions import defs
+from pipelines.instance import open_instance
+from pipelines.settings import RunSettings
+with open_instance(pathlib.Path({str(done.home)!r})) as instance:
+    for job, settings in (("evaluate", RunSettings()), ("report", RunSettings(run={done.run.name!r}))):
+        ended = defs.resolve_job_def(job).execute_in_process(
+            settings.run_config(), instance=instance, partition_key="smoke|3"
+        )
+        print(json.dumps([event.asset_key.to_user_string() for event in ended.get_asset_materialization_events()]))
+        print(instance.get_run_by_id(ended.run_id).tags["corecode/run"])
+"""
+    command = [sys.executable, "-c", program]
+    environment = {**os.environ, "CORECODE_HOME": str(done.home), "PYTHONPATH": str(ROOT)}
+    shown = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.splitlines() == [
+        '["evaluation", "collaboration_gain"]',
+        again.run.name,
+        '["collaboration_gain"]',
+        done.run.name,
+    ]
+    assert Tracking(done.home).running() == []
+
+
 def test_a_stage_that_failed_is_tried_again_and_goes_on(new_home: Callable[[str], Path]) -> None:
     home = new_home("retried")
     ended = finish(start(home, PROFILE, FAKE_FAIL_ONCE="sft_warmup/coder"), home)

@@ -11,6 +11,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from assets import STAGES
 from corecode.errors import UserError
 from pipelines.partitions import PARTITIONS, partition_key, partition_of
 from pipelines.profiles import load_profile
@@ -101,11 +102,14 @@ def test_without_problems_the_partitions_newest_run_goes_on(home: Path) -> None:
     first, second = (settings.open_folder(context(run_id))[1] for run_id in (FIRST, SECOND))
     os.utime(first / "profile.json", (2e9, 2e9))
     third = "cccccccc-1111-2222-3333-444444444444"
-    assert settings.open_folder(context(third, stages="evaluation"))[1] == first
-    noted = context(third, later=second.name, stages="evaluation")
+    with pytest.raises(UserError, match=r"there is no run of smoke with seed 4 .* \(finished: problems, sft_warmup"):
+        settings.open_folder(context(third, stages="evaluation collaboration_gain"))
+    for folder, finished in ((first, 4), (second, 5)):
+        (folder / "stages.json").write_text(json.dumps({name: {} for name in STAGES[:finished]}), encoding="utf-8")
+    assert settings.open_folder(context(third, stages="baselines"))[1] == first
+    assert settings.open_folder(context(third, stages="evaluation collaboration_gain"))[1] == second
+    noted = context(third, later=second.name, stages="baselines")
     assert settings.open_folder(noted)[1] == second
-    with pytest.raises(UserError, match="there is no run of smoke with seed 5"):
-        settings.open_folder(context(third, "smoke|5", stages="evaluation"))
 
 
 def test_mistakes(home: Path) -> None:
