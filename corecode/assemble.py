@@ -53,6 +53,14 @@ def complete(partial: str, source: str) -> str:
     return beginning + source
 
 
+def continued_function(statement: str) -> str | None:
+    """Name of the function that a statement begins and leaves to be written: it is Python, and its last definition does
+    nothing yet (a docstring, imports, ``...``). None for any other text."""
+    tree = _parse(f"{statement.rstrip()}\n")
+    last = tree.body[-1] if tree is not None and tree.body else None
+    return last.name if isinstance(last, _Function) and all(map(_does_nothing, last.body)) else None
+
+
 def _parse(source: str) -> ast.Module | None:
     try:
         return ast.parse(source)
@@ -62,6 +70,12 @@ def _parse(source: str) -> ast.Module | None:
 
 def _defines(tree: ast.Module, name: str) -> bool:
     return any(isinstance(node, _Function) and node.name == name for node in tree.body)
+
+
+def _does_nothing(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, ast.Constant)
+    return isinstance(statement, ast.Pass | ast.Import | ast.ImportFrom)
 
 
 def _returns(tree: ast.Module) -> bool:

@@ -5,7 +5,7 @@ Unknown fields are refused. Defaults are the paper's where it names one (arXiv 2
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -219,6 +219,18 @@ class ServerConfig(Section):
     """Share of each GPU's memory that a server takes, beside what trains there."""
 
 
+class PromotionConfig(Section):
+    """When a run's team takes the champion's place."""
+
+    margin: float = Field(default=0.0, ge=0, lt=1)
+    """The 95 % interval of the difference in pass@1 has to lie above this; 0.02 are two points."""
+    guards: dict[Literal["apr", "thought_valid"], Annotated[float, Field(ge=0)]] = Field(
+        default_factory=lambda: {"apr": 0.02, "thought_valid": 0.02}
+    )
+    """Measures that must not suffer, with the loss that is borne: the team is held when the whole interval of a
+    measure's difference lies below minus this."""
+
+
 class ExecutionConfig(Section):
     engine: Literal["torch", "deepspeed"] = "torch"
     """What trains: plain torch in one process, or DeepSpeed over ranks."""
@@ -285,6 +297,7 @@ class Profile(Section):
     rewards: RewardConfig = RewardConfig()
     sandbox: SandboxConfig = SandboxConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
+    promotion: PromotionConfig = PromotionConfig()
     execution: ExecutionConfig = ExecutionConfig()
 
     @model_validator(mode="after")

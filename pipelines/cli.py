@@ -13,6 +13,7 @@ import typer
 
 from pipelines.cli_compare import compare
 from pipelines.cli_evaluate import evaluate
+from pipelines.cli_registry import champions, promote, rollback
 from pipelines.cli_sandbox import judge, sandbox_app
 
 app = typer.Typer(
@@ -91,7 +92,11 @@ def up(
 def solve(
     problem: Annotated[str, typer.Option(help="File with the problem's statement; - reads standard input.")],
     model: Annotated[
-        str, typer.Option(help="'champion', or a folder that holds team.json, such as runs/NAME/champion.")
+        str,
+        typer.Option(
+            help="'champion', 'challenger', 'models:/corecode/VERSION', or a folder that holds team.json, such as"
+            " runs/NAME/champion."
+        ),
     ] = "champion",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the sampling.")] = 0,
 ) -> None:
@@ -119,6 +124,9 @@ def serve(
 
 app.command()(evaluate)
 app.command()(compare)
+app.command()(promote)
+app.command()(rollback)
+app.command()(champions)
 app.command()(judge)
 app.add_typer(sandbox_app, name="sandbox")
 
@@ -154,5 +162,7 @@ def main() -> None:
 
 
 def _fail(sentence: str, code: int) -> None:
-    print(f"error: {sentence}", file=sys.stderr)
+    from pipelines.redact import redact
+
+    print(f"error: {redact(sentence)}", file=sys.stderr)
     sys.exit(code)

@@ -141,7 +141,9 @@ def _reporter(profile: Profile) -> Generator[Reporter]:
 
 def say(line: str) -> None:
     """A line for a person; standard output is kept for results."""
-    print(line, file=sys.stderr, flush=True)
+    from pipelines.redact import redact
+
+    print(redact(line), file=sys.stderr, flush=True)
 
 
 def _finish(folder: Path, run_id: str, tracking: Any) -> None:

@@ -23,6 +23,7 @@ from pipelines.home import prepare_home, require_free_port
 from pipelines.instance import dagster_home
 from pipelines.launchers import supervise
 from pipelines.launchers.tail import last_lines
+from pipelines.redact import redact
 
 HOST = "127.0.0.1"
 READY_S = 180
@@ -55,7 +56,7 @@ def serve_pages(dagster_port: int, mlflow_port: int) -> int:
     _reconcile(home)
     pages = [_dagster(home, dagster_port)]
     if remote.startswith("http"):
-        print(f"MLflow   {remote} (MLFLOW_TRACKING_URI)")
+        print(f"MLflow   {redact(remote)} (MLFLOW_TRACKING_URI)")
     else:
         pages.append(_mlflow(home, mlflow_port))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -84,10 +85,14 @@ def _mlflow(home: Path, port: int) -> Page:
     store = Tracking(home)
     command = [
         *(sys.executable, "-m", "mlflow", "server", "--host", HOST, "--port", str(port), "--workers", "1"),
-        *("--backend-store-uri", store.uri, "--default-artifact-root", (store.folder / "artifacts").as_uri()),
+        *("--default-artifact-root", (store.folder / "artifacts").as_uri()),
     ]
-    quiet = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
-    return Page("MLflow", command, f"http://{HOST}:{port}", quiet)
+    environment = {
+        "MLFLOW_BACKEND_STORE_URI": store.uri,  # not an argument, which every user of the machine can read
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+    }
+    return Page("MLflow", command, f"http://{HOST}:{port}", environment)
 
 
 def _serve(pages: Sequence[Page], logs: Path) -> int:

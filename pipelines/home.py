@@ -2,7 +2,8 @@
 
 runs/<name>/     one folder a run
 cache/           finished jobs by what decided them, see pipelines.reuse
-champion/        the champion's models, see pipelines.registry
+champions/       teams that were champion, see pipelines.registry
+champion         -> the present one of them
 dagster/         Dagster's stores (DAGSTER_HOME of ``corecode run`` and ``corecode up``)
 mlflow/          MLflow's store and artifacts, unless MLFLOW_TRACKING_URI names a server
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import shutil
 import socket
 import tempfile
@@ -23,6 +25,7 @@ from corecode.errors import UserError
 
 VARIABLE = "CORECODE_HOME"
 GIB = 1024**3
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][\w.-]{0,199}")
 
 
 def home_folder() -> Path:
@@ -85,6 +88,17 @@ def one_at_a_time(folder: Path) -> Generator[None]:
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def plain_name(name: str, what: str) -> str:
+    """The name, when it names something inside a folder and can lead nowhere else.
+
+    Raises:
+        UserError: it holds a slash, begins with a dot, or is empty; ``what`` says whose name it is.
+    """
+    if not _PLAIN_NAME.fullmatch(name):
+        raise UserError(f"{what}: {name!r} is not a name; use letters, digits, '.', '-' and '_', without slashes")
+    return name
 
 
 def write_text(path: Path, text: str) -> None:

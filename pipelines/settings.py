@@ -18,7 +18,7 @@ from pydantic import Field
 from assets import STAGES
 from corecode.config import Profile
 from corecode.errors import UserError
-from pipelines.home import home_folder, prepare_home, write_text
+from pipelines.home import home_folder, plain_name, prepare_home, write_text
 from pipelines.partitions import CUSTOM, partition_of
 from pipelines.preflight import check_inputs, needed_bytes, preflight
 from pipelines.profiles import load_profile
@@ -75,6 +75,8 @@ class RunSettings(dg.ConfigurableResource[None]):
         runs = home_folder() / "runs"
         recorded = context.instance.get_run_by_id(context.run.run_id) or context.run
         name = self.run or recorded.tags.get(RUN_TAG, "")
+        if name:
+            plain_name(name, "run")
         if name and _has_profile(runs / name):
             return _stored_profile(runs / name, context.run.tags), runs / name
         if self.run:

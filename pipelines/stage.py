@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from pipelines.launchers.local import Engine, LocalLauncher, job_environment
 from pipelines.launchers.tail import JsonTail
 from pipelines.preflight import is_hub_id
 from pipelines.reconcile import owner_tags, process_tag
+from pipelines.redact import redact
 from pipelines.reuse import Cache, keyed, reused_from
 from pipelines.settings import RUN_TAG, STAGES_FILE, RunSettings, read_stages
 from pipelines.tracking import Status, TrackedRun, Tracking, run_key
@@ -184,11 +185,11 @@ class PipelineStage:
         return summary
 
     def promote(self) -> Mapping[str, Any]:
-        from pipelines.registry import promote
+        from pipelines.registry.promotion import promote
 
-        decision = promote(self.profile, self.folder, home_folder(), self.parent)
-        progress.current().note(f"champion: {decision['reason']}")
-        return decision
+        decision = promote(self.profile, self.folder, home_folder(), self.parent.store)
+        progress.current().note(f"champion: {decision.reason}")
+        return asdict(decision)
 
     def data_version(self) -> str:
         folders = [job.folder for job in self.finished_jobs]
@@ -348,9 +349,9 @@ def open_stage(settings: RunSettings, context: Any) -> Generator[PipelineStage]:
         reporter.stage_failed(name, error)
         # A user's mistake fails again however often it is tried.
         if isinstance(error, InfrastructureError) and context.retry_number < RETRIES:
-            reporter.note(f"tried again from where it stopped: {error}")
+            reporter.note(redact(f"tried again from where it stopped: {error}"))
             raise dg.RetryRequested(RETRIES, RETRY_S * 2**context.retry_number) from error
-        raise dg.Failure(str(error)) from error
+        raise dg.Failure(redact(str(error))) from error
     except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError) as interrupt:
         status = "KILLED"
         reporter.stage_failed(name, interrupt)

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from corecode.errors import InfrastructureError
 from pipelines import unsent
 from pipelines.home import one_at_a_time
+from pipelines.redact import redact
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -53,6 +54,7 @@ log = logging.getLogger(__name__)
 _SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     # A server that is down is noticed soon; sending again is our buffer's work.
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
@@ -79,7 +81,7 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def parameter_text(value: Any) -> tuple[str, bool]:
     """A parameter as one line of text, and whether it had to be cut."""
-    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    text = redact(value if isinstance(value, str) else json.dumps(value, default=str))
     if len(text) <= LONGEST_VALUE:
         return text, False
     note = f"... [cut: {len(text)} characters, whole in parameters.json]"
@@ -98,9 +100,16 @@ class Tracking:
         self.folder = home / "mlflow"
         self.uri = os.environ.get(VARIABLE) or f"sqlite:///{self.folder / 'mlflow.db'}"
         self.local = self.uri.startswith("sqlite:")
-        self.ui = LOCAL_UI if self.local else (os.environ.get(PAGE_VARIABLE) or self.uri).rstrip("/")
+        self.shown = redact(self.uri)
+        """The address without credentials."""
+        self.ui = LOCAL_UI if self.local else redact(os.environ.get(PAGE_VARIABLE) or self.uri).rstrip("/")
         self._client: MlflowClient | None = None
         self._experiment = ""
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is anything to ask: a server that was named, or tables in the home folder."""
+        return not self.local or Path(self.uri.removeprefix("sqlite:///")).is_file()
 
     @property
     def client(self) -> MlflowClient:
@@ -143,9 +152,9 @@ class Tracking:
         try:
             yield
         except Exception as error:
-            reason = " ".join(str(error).split())[:300]
+            reason = redact(" ".join(str(error).split())[:300])
             raise InfrastructureError(
-                f"MLflow at {self.uri} does not answer; start it or unset MLFLOW_TRACKING_URI ({reason})"
+                f"MLflow at {self.shown} does not answer; start it or unset MLFLOW_TRACKING_URI ({reason})"
             ) from error
 
     def _find_experiment(self, client: MlflowClient) -> str:
@@ -177,7 +186,8 @@ class Tracking:
             if found is not None:
                 client.update_run(found, status="RUNNING")
                 return TrackedRun(self, found, attached=True)
-            created = client.create_run(self.experiment, run_name=name, tags={**tags, KEY_TAG: key})
+            shown = {tag: redact(value) for tag, value in tags.items()}
+            created = client.create_run(self.experiment, run_name=name, tags={**shown, KEY_TAG: key})
         return TrackedRun(self, created.info.run_id, attached=False)
 
     def find(self, key: str) -> str | None:
@@ -215,7 +225,7 @@ class TrackedRun:
         try:
             action(self.store.client)
         except Exception as error:  # whatever the store raises: training goes on
-            sentence = f"MLflow: {what} was not written: {' '.join(str(error).split())[:200]}"
+            sentence = redact(f"MLflow: {what} was not written: {' '.join(str(error).split())[:200]}")
             self.problems.append(sentence)
             log.warning(sentence)
             return False
@@ -225,7 +235,7 @@ class TrackedRun:
         """Set tags."""
         from mlflow.entities import RunTag
 
-        tags = [RunTag(entity_name(name), value[:5000]) for name, value in values.items()]
+        tags = [RunTag(entity_name(name), redact(value)[:5000]) for name, value in values.items()]
         self.attempt("tags", lambda client: client.log_batch(self.id, tags=tags))
 
     def parameters(self, values: Mapping[str, Any]) -> None:
@@ -246,7 +256,7 @@ class TrackedRun:
         if changed:
             self.tags({f"corecode.changed/{name}": text for name, text in changed.items()})
         if changed or any(cut for _, cut in texts.values()):
-            self.document(json.loads(json.dumps(leaves, default=str)), "parameters.json")
+            self.document(json.loads(redact(json.dumps(leaves, default=str))), "parameters.json")
 
     def metrics(self, values: Mapping[str, Any], step: int) -> None:
         """Buffer the numbers among the values as metrics of a step; :meth:`flush` sends them. A step that the run has

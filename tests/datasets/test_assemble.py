@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corecode.assemble import assemble
+from corecode.assemble import assemble, continued_function
 from corecode.problems import Problem, Test
 
 STATEMENT = '''from typing import List
@@ -77,3 +77,14 @@ def test_the_sandbox_gets_the_whole_program() -> None:
     assert problem.model_copy(update={"continues": False}).program(BODY).source == BODY
     with pytest.raises(ValueError, match="has to name its entry_point"):
         Problem(id="x", statement="def f():", continues=True, tests=[Test(input="1")])
+
+
+def test_the_function_that_a_statement_begins() -> None:
+    """Every statement of HumanEval, and nothing that is no beginning."""
+    from corecode.datasets import humaneval
+
+    problems = humaneval.read()
+    assert len(problems) == 164
+    assert {p.id: continued_function(p.statement) for p in problems} == {p.id: p.entry_point for p in problems}
+    for text in ("Print the sum.", "", "x = 1", "def f():\n    return 1", "def f(:", "import os"):
+        assert continued_function(text) is None

@@ -1,0 +1,113 @@
+"""Secrets reach no tag, parameter, artifact, message or report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from teams import command
+
+from corecode.errors import InfrastructureError, UserError
+from pipelines.home import plain_name
+from pipelines.redact import redact
+from pipelines.settings import RunSettings
+from pipelines.tracking import Tracking, run_key
+
+TOKEN, PASSWORD = "hf_ThisIsNoRealToken", "sword-fish-42"
+
+
+@pytest.fixture
+def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", PASSWORD)
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "falsely")
+
+
+@pytest.mark.usefixtures("secrets")
+def test_what_is_masked_and_what_stays() -> None:
+    assert redact(f"401 for {TOKEN} at http://me:{PASSWORD}@host:5000/x") == "401 for *** at http://host:5000/x"
+    assert redact("postgresql+psycopg2://u:p%40w@db/mlflow is down") == "postgresql+psycopg2://db/mlflow is down"
+    kept = "sqlite:////home/a/mlflow.db pass@1 falsely http://host/a@b"
+    assert redact(kept) == kept
+
+
+@pytest.mark.usefixtures("secrets")
+def test_tags_parameters_and_problems(new_home: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    store = Tracking(new_home("masked"))
+    run = store.open(run_key("masked"), "masked", {"note": f"as {TOKEN}"})
+    address = f"http://me:{PASSWORD}@host/v1"
+    run.tags({"server": address})
+    run.parameters({"server": address, "long": f"{TOKEN} " * 400, "list": [address]})
+
+    def fails(client: Any) -> None:
+        raise ConnectionError(f"no route to {address}")
+
+    run.attempt("a thing", fails)
+    run.end("FINISHED")
+    found = store.client.get_run(run.id)
+    artifacts = Path(store.client.download_artifacts(run.id, "parameters.json")).read_text(encoding="utf-8")
+    written = json.dumps([found.data.tags, found.data.params, artifacts, run.problems])
+    assert TOKEN not in written
+    assert PASSWORD not in written
+    assert "http://host/v1" in written
+    assert "no route to http://host/v1" in run.problems[0]
+
+
+def test_an_address_with_a_password_is_said_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipelines.launchers.local import free_port
+
+    uri = f"http://me:{PASSWORD}@127.0.0.1:{free_port()}"
+    environment = {"MLFLOW_TRACKING_URI": uri, "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
+    code, out, err = command(tmp_path, "champions", **environment)
+    assert code == 1
+    assert "MLflow at http://127.0.0.1" in err
+    assert PASSWORD not in out + err
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    store = Tracking(tmp_path)
+    assert PASSWORD not in store.ui + store.shown
+
+
+@pytest.mark.parametrize("name", ["..", "../x", "/etc", "a/b", "", ".hidden", "a\nb", "x" * 300])
+def test_names_that_lead_elsewhere_are_refused(name: str) -> None:
+    with pytest.raises(UserError, match="is not a name"):
+        plain_name(name, "run")
+    if name:
+        with pytest.raises(UserError, match="is not a name"):
+            RunSettings(run=name).open_folder(None)
+
+
+def test_artifacts_stay_inside_their_run(new_home: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    home = new_home("inside")
+    store = Tracking(home)
+    run = store.open(run_key("inside"), "inside", {})
+    file = home / "file.json"
+    file.write_text("{}", encoding="utf-8")
+    run.artifact(file, "../../outside")
+    run.table([{"a": 1}], "../outside.json")
+    run.end("FINISHED")
+    assert len(run.problems) == 2
+    assert not list(home.rglob("outside*"))
+    assert store.client.list_artifacts(run.id) == []
+
+
+def test_an_outage_of_the_registry_is_none_of_its_answers(
+    new_home: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mlflow.exceptions import MlflowException
+
+    from pipelines.registry.ledger import Ledger
+
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    store = Tracking(new_home("out"))
+
+    def down(*args: Any, **kwargs: Any) -> None:
+        raise MlflowException(f"no answer from http://me:{PASSWORD}@host")
+
+    monkeypatch.setattr(store.client, "search_model_versions", down)
+    with pytest.raises(InfrastructureError, match=r"failed: no answer from http://host$"):
+        Ledger(store).settle()
