@@ -25,13 +25,14 @@ from corecode.training.weights import BASE, TOKENIZER
 
 ROOT = Path(__file__).parent.parent
 LIBRARIES = ("torch", "transformers", "trl", "tokenizers", "numpy", "accelerate", "peft", "deepspeed", "vllm")
-NOT_IN_JOBS = ("corecode/evaluation", "corecode/datasets", "corecode/stages.py")
-"""Code that no job runs: it makes the problems (whose content counts) and the report."""
+NOT_IN_JOBS = ("corecode/evaluation", "corecode/datasets", "corecode/stages.py", "corecode/stored.py")
+"""Code that no job runs: it makes the problems (whose content counts) and the report, or uses a finished team."""
 
 READS = {"sft": ("sft",), "grpo": ("rl", "validation"), "evaluate": ("test",)}
 """Splits that each kind of job reads."""
 
-_LABELS = ("name", "description", "hardware", "expected_minutes")
+_LABELS = ("name", "description", "hardware", "expected_minutes", "promotion")
+"""What no job reads."""
 _SETTLED = ("dataset", "rounds", "sft", "planner_grpo", "coder_grpo")
 """Sections that reach a job resolved: as problem files, as weights, or as the job's own ``sft`` or ``grpo``."""
 _UNREAD: dict[str, tuple[str, ...]] = {

@@ -17,11 +17,11 @@ def solve_problem(statement: str, model: str, seed: int) -> None:
     Raises:
         UserError: there is no such team.
     """
+    folder = team_folder(model)
     from transformers.utils import logging
 
     from corecode.stored import StoredTeam
 
-    folder = team_folder(model)
     logging.disable_progress_bar()
     [answer] = StoredTeam(folder).answer([statement], seed)
     if answer.thought is not None:

@@ -9,7 +9,7 @@ MASK = "***"
 SHORTEST = 6
 """Characters of a value that is looked for; a shorter one would mask innocent text."""
 _SECRET_NAME = re.compile(r"(TOKEN|PASSWORD|PASSWD|SECRET|KEY)$", re.IGNORECASE)
-_CREDENTIALS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^\s/]+@")
+_CREDENTIALS = re.compile(r"""([A-Za-z][A-Za-z0-9+.-]*://)[^\s/"'<>]+@""")
 
 
 def redact(text: str) -> str:

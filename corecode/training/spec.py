@@ -15,9 +15,9 @@ from corecode.errors import UserError
 JOB = "job.json"
 _LABELS = ("name", "description", "hardware", "expected_minutes")
 _IRRELEVANT: dict[str, tuple[str, ...]] = {
-    "sft": ("planner_grpo", "coder_grpo", "rewards", "sandbox", "evaluation", "rounds"),
-    "grpo": ("evaluation",),
-    "evaluate": (),
+    "sft": ("planner_grpo", "coder_grpo", "rewards", "sandbox", "evaluation", "promotion", "rounds"),
+    "grpo": ("evaluation", "promotion"),
+    "evaluate": ("promotion",),
 }
 """Sections of the profile that cannot change a job's outcome, by kind: changing them does not ask for a new run."""
 

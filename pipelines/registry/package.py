@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 LOGGED_NAME = "team"
 REQUIREMENTS = ("mlflow", "torch", "transformers", "tokenizers", "safetensors", "numpy", "pandas", "pydantic")
 """Packages that answering needs; what they need themselves comes along."""
+TIMEOUT = "MLFLOW_HTTP_REQUEST_TIMEOUT"
+UPLOAD_S = 3600
 EXAMPLE = "Read a number and print it."
 
 
@@ -31,11 +36,26 @@ def store_model(client: MlflowClient, experiment: str, folder: Path, run_id: str
         _save(folder, saved, model.model_id, run_id)
         local = _local_folder(model.artifact_location)
         if local is None:
-            client.log_model_artifacts(model.model_id, str(saved))
+            with _patience():
+                client.log_model_artifacts(model.model_id, str(saved))
         else:
             link_tree(saved, local)  # no second copy of large weights on one disk
     client.finalize_logged_model(model.model_id, "READY")
     return model.model_id
+
+
+@contextmanager
+def _patience() -> Generator[None]:
+    """Give a server time: it answers when it has stored a whole file, and weights are large."""
+    before = os.environ.get(TIMEOUT)
+    os.environ[TIMEOUT] = str(UPLOAD_S)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[TIMEOUT]
+        else:
+            os.environ[TIMEOUT] = before
 
 
 def _save(folder: Path, saved: Path, model_id: str, run_id: str | None) -> None:

@@ -1,6 +1,6 @@
 """Promote several runs at the same moment, each in a process of its own: ``python at_once.py HOME/runs/NAME ...``.
 
-Each process writes its decision, or the error, to ``decision.json`` of its run. MLFLOW_TRACKING_URI as for ``corecode``.
+Each process writes its decision, or the error, to ``decision.json`` of its run. MLFLOW_TRACKING_URI counts as usual.
 """
 
 from __future__ import annotations

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from pipelines.launchers.local import free_port
@@ -49,6 +50,11 @@ def serving(command: list[str], url: str, folder: Path, environment: Mapping[str
 @contextmanager
 def mlflow_server(home: Path) -> Generator[str]:
     """A tracking server over a home's store that also keeps the artifacts; its address."""
+    database = home / "mlflow" / "mlflow.db"
+    with closing(sqlite3.connect(database)) as tables:
+        # Made in a home, the experiment keeps artifacts in a folder; a new one keeps them with the server.
+        tables.execute("UPDATE experiments SET name = 'local' WHERE name = 'core-code'")
+        tables.commit()
     port = free_port()
     uri = f"http://127.0.0.1:{port}"
     command = [
@@ -56,7 +62,7 @@ def mlflow_server(home: Path) -> Generator[str]:
         *("--serve-artifacts", "--artifacts-destination", str(home / "kept")),
     ]
     environment = {name: value for name, value in os.environ.items() if name != "MLFLOW_TRACKING_URI"} | {
-        "MLFLOW_BACKEND_STORE_URI": f"sqlite:///{home / 'mlflow' / 'mlflow.db'}",
+        "MLFLOW_BACKEND_STORE_URI": f"sqlite:///{database}",
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
         "MLFLOW_DISABLE_TELEMETRY": "true",
     }

@@ -77,9 +77,9 @@ def test_mistakes(corecode: Callable[..., Outcome], tmp_path: Path, monkeypatch:
         (["promote", "nothing"], "there is no run nothing: cannot read"),
         (["promote", "..evil"], "is not a name"),
         (["promote", "nothing", "--force", " "], "--force: give the reason"),
-        (["promote", "nothing", "--margin", "2"], "not in the range"),
+        (["promote", "nothing", "--margin", "2"], "Invalid value"),
         (["rollback"], "there is no champion to go back from"),
-        (["rollback", "--to", "x"], "not a valid int"),
+        (["rollback", "--to", "x"], "Invalid value"),
     ):
         code, out, err = corecode(*arguments)
         assert (code, out) == (2, ""), arguments
