@@ -77,7 +77,8 @@ def test_the_champion_answers_from_the_registry_alone(
 
         left = ("CORECODE_HOME", "PYTHONPATH", "MLFLOW_TRACKING_URI")
         bare = {name: value for name, value in os.environ.items() if name not in left}
-        bare |= {"MLFLOW_TRACKING_URI": uri, "HF_HUB_OFFLINE": "1"}
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # MLflow calls uvicorn by name
+        bare |= {"MLFLOW_TRACKING_URI": uri, "HF_HUB_OFFLINE": "1", "PATH": path}
         loaded = subprocess.run(
             [sys.executable, "-c", LOAD, json.dumps(PROBLEMS_ASKED)],
             capture_output=True,
