@@ -75,9 +75,7 @@ class RunSettings(dg.ConfigurableResource[None]):
         runs = home_folder() / "runs"
         recorded = context.instance.get_run_by_id(context.run.run_id) or context.run
         name = self.run or recorded.tags.get(RUN_TAG, "")
-        if name:
-            plain_name(name, "run")
-        if name and _has_profile(runs / name):
+        if name and _has_profile(runs / plain_name(name, "run")):
             return _stored_profile(runs / name, context.run.tags), runs / name
         if self.run:
             raise UserError(f"run: there is no run {self.run} under {runs}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -75,9 +76,11 @@ def test_an_address_with_a_password_is_said_without_it(tmp_path: Path, monkeypat
 def test_names_that_lead_elsewhere_are_refused(name: str) -> None:
     with pytest.raises(UserError, match="is not a name"):
         plain_name(name, "run")
+    run = SimpleNamespace(run_id="x", tags={})
+    context = SimpleNamespace(run=run, instance=SimpleNamespace(get_run_by_id=lambda _: None))
     if name:
         with pytest.raises(UserError, match="is not a name"):
-            RunSettings(run=name).open_folder(None)
+            RunSettings(run=name).open_folder(context)
 
 
 def test_artifacts_stay_inside_their_run(new_home: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
