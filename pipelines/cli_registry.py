@@ -39,7 +39,9 @@ def promote(
     if decision.outcome == "refused":
         raise UserError(f"{decision.reason}; evaluate both alike, or give --force REASON")
     _say(decision)
-    raise typer.Exit(0 if decision.champion else 1)
+    if decision.outcome == "promoted" and not decision.champion:
+        print("by now another team is champion")
+    raise typer.Exit(0 if decision.champion or decision.outcome == "promoted" else 1)
 
 
 def rollback(

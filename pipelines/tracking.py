@@ -256,7 +256,7 @@ class TrackedRun:
         if changed:
             self.tags({f"corecode.changed/{name}": text for name, text in changed.items()})
         if changed or any(cut for _, cut in texts.values()):
-            self.document(json.loads(redact(json.dumps(leaves, default=str))), "parameters.json")
+            self.document(leaves, "parameters.json")
 
     def metrics(self, values: Mapping[str, Any], step: int) -> None:
         """Buffer the numbers among the values as metrics of a step; :meth:`flush` sends them. A step that the run has
@@ -310,7 +310,8 @@ class TrackedRun:
 
     def document(self, value: Mapping[str, Any], name: str) -> None:
         """Log a value as a file (``name`` ends in .json)."""
-        self.attempt(name, lambda client: client.log_dict(self.id, dict(value), name))
+        plain = json.loads(redact(json.dumps(value, default=str)))
+        self.attempt(name, lambda client: client.log_dict(self.id, plain, name))
 
     def datasets(self, sets: Iterable[tuple[str, str, str, str]]) -> None:
         """Name the run's data: tuples of name, digest, source and context (``training``, ``test``, ...)."""

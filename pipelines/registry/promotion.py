@@ -74,7 +74,8 @@ def promote(
             return _decision(champion, state, "already the champion")
         if known is None or force is not None or not _same_question(known, criteria, state):
             scores = read_scores(folder)
-            run_id = store.find(run_key(run.name))
+            with ledger.answering():
+                run_id = store.find(run_key(run.name))
             source = known.source if known else _store(store, ledger, folder, run_id, run.name)
             request = _request(
                 "offer" if force is None else "force",
