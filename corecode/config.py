@@ -111,6 +111,8 @@ class SFTConfig(Section):
     """Share of the Coder's examples that show the problem alone."""
     coder_without_problem: float = Field(default=0.3, ge=0, le=1)
     """Share of the Coder's examples that show the thought alone."""
+    checkpoint_every: int = Field(default=100, ge=0)
+    """Steps between two checkpoints, from which an interrupted warm-up continues; 0 for none."""
 
 
 class GRPOConfig(Section):
@@ -146,6 +148,8 @@ class GRPOConfig(Section):
     """How the frozen roles are sampled."""
     validate_every: int = Field(default=10, ge=0)
     """Steps between two points of the validation curves; 0 for none."""
+    checkpoint_every: int = Field(default=10, ge=0)
+    """Steps between two checkpoints, from which an interrupted phase continues; 0 for none."""
     max_infrastructure_loss: float = Field(default=0.05, ge=0, le=1)
     """Share of samples without a verdict above which the stage stops."""
 
@@ -251,6 +255,8 @@ class ExecutionConfig(Section):
     the whole step at once."""
     generation_batch: int = Field(default=256, ge=1)
     """Sequences that are sampled together."""
+    keep_checkpoints: int = Field(default=2, ge=1)
+    """Checkpoints that a job keeps while it trains, the newest ones; it removes them at its end."""
     sampler: Literal["transformers", "vllm"] = "transformers"
     """What samples the role under training: ``transformers`` in the trainer's process, or ``vllm`` there too, on GPUs
     alone; it gets the new weights at every step."""

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from corecode.training.records import MODEL
+from corecode.training.spec import without_checkpointing
 from corecode.training.weights import BASE, TOKENIZER
 
 ROOT = Path(__file__).parent.parent
@@ -75,6 +76,7 @@ def content_key(spec: Mapping[str, Any]) -> str | None:
 
 def relevant_settings(spec: Mapping[str, Any]) -> dict[str, Any]:
     """A job's settings without those that cannot change its outcome."""
+    spec = without_checkpointing(spec)
     profile = json.loads(json.dumps(spec["profile"]))
     for name in (*_LABELS, *_SETTLED, *_UNREAD[spec["kind"]]):
         section, _, field = name.partition(".")

@@ -180,16 +180,24 @@ def add_adapters(model: Any, lora: LoraConfig, seed: int) -> Any:
 
 
 def save_model(model: Any, tokenizer: Any, folder: Path) -> None:
-    """Save model and tokenizer as one plain folder, whole or not at all. Adapters are merged into ``model`` for good.
+    """Save model and tokenizer as one plain folder. Adapters are merged into ``model`` for good.
+
+    Raises:
+        InfrastructureError: see :func:`write_model`.
+    """
+    from peft import PeftModel
+
+    write_model(model.merge_and_unload() if isinstance(model, PeftModel) else model, tokenizer, folder)
+
+
+def write_model(model: Any, tokenizer: Any, folder: Path) -> None:
+    """Write a model (of one with adapters, the adapters alone) and its tokenizer as one folder, whole or not at all.
 
     Raises:
         InfrastructureError: when it cannot be written (a full disk).
     """
-    from peft import PeftModel
     from safetensors import SafetensorError
 
-    if isinstance(model, PeftModel):
-        model = model.merge_and_unload()
     partial = folder.with_name(f"{folder.name}.partial")
     try:
         shutil.rmtree(partial, ignore_errors=True)

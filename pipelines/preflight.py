@@ -18,8 +18,6 @@ from corecode.models import check_model
 from pipelines.home import GIB, folder_bytes, home_folder, require_room
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
-CHECKPOINTS = 3
-"""Checkpoints of the job at work: those that are kept, and the one being written."""
 _passed: set[str] = set()
 """Profiles that this process has tried already."""
 
@@ -66,7 +64,8 @@ def needed_bytes(profile: Profile) -> int:
     if profile.model.package is not None:
         model = GIB // 4
     count = parameters(profile.model, folder) or model // 4
-    checkpoints = CHECKPOINTS * checkpoint_bytes(profile, count)
+    # Those of the job at work that are kept, and the one being written.
+    checkpoints = (profile.execution.keep_checkpoints + 1) * checkpoint_bytes(profile, count)
     return GIB // 4 + 8 * model + checkpoints
 
 

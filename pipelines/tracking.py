@@ -259,8 +259,9 @@ class TrackedRun:
             self.document(leaves, "parameters.json")
 
     def metrics(self, values: Mapping[str, Any], step: int) -> None:
-        """Buffer the numbers among the values as metrics of a step; :meth:`flush` sends them. A step that the run has
-        already is not logged twice when a stage is repeated."""
+        """Buffer the numbers among the values as metrics of a step; :meth:`flush` sends them. Steps of a metric only
+        go up: one that the run has already is not logged twice when a stage is repeated or a job continues from a
+        checkpoint."""
         now = int(time.time() * 1000)
         for name, value in values.items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
@@ -268,13 +269,14 @@ class TrackedRun:
             key = entity_name(name)
             if step > self._known_step(key):
                 self._waiting.append((key, float(value), now, step))
+                self._last_step[key] = step
         if time.monotonic() - self._sent > FLUSH_S:
             self.flush()
 
     def _known_step(self, key: str) -> int:
-        if not self._attached:
-            return -1
         if key not in self._last_step:
+            if not self._attached:
+                return -1
             history: list[Any] = []
             self.attempt(key, lambda client: history.extend(client.get_metric_history(self.id, key)))
             self._last_step[key] = max((metric.step for metric in history), default=-1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,6 +27,10 @@ class Completion:
     """True when ``max_tokens`` was reached before an end token."""
 
 
+Listener = Callable[[int, Completion], None]
+"""Hears an answer as soon as it is known: the chat's number, and one of its completions."""
+
+
 class Generator(Protocol):
     """Samples completions of chats.
 
@@ -34,8 +38,20 @@ class Generator(Protocol):
         InfrastructureError: when the backend does not answer; an outage is never turned into text.
     """
 
-    def generate(self, chats: Sequence[Chat], n: int, sampling: SamplingConfig, seed: int) -> list[list[Completion]]:
-        """Sample ``n`` completions of each chat; results in input order. The same seed gives the same answer."""
+    def generate(
+        self,
+        chats: Sequence[Chat],
+        n: int,
+        sampling: SamplingConfig,
+        seed: int,
+        listener: Listener | None = None,
+    ) -> list[list[Completion]]:
+        """Sample ``n`` completions of each chat; results in input order. The same seed gives the same answer.
+
+        Args:
+            listener: called with completions before all are there, in any order and from any thread, so that work on
+                the first need not wait for the last. Any may be left out.
+        """
         ...
 
 

@@ -19,7 +19,7 @@ import httpx
 
 from corecode.config import SamplingConfig
 from corecode.errors import InfrastructureError
-from corecode.generation.generator import Chat, Completion, derive_seed
+from corecode.generation.generator import Chat, Completion, Listener, derive_seed
 
 VLLM_OPTIONS: Mapping[str, Any] = {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0, "return_token_ids": True}
 """Request fields beyond the protocol that keep vLLM to plain sampling (a model's own defaults would change it) and make
@@ -127,7 +127,14 @@ class OpenAIGenerator:
         """Close the connections."""
         self._client.close()
 
-    def generate(self, chats: Sequence[Chat], n: int, sampling: SamplingConfig, seed: int) -> list[list[Completion]]:
+    def generate(
+        self,
+        chats: Sequence[Chat],
+        n: int,
+        sampling: SamplingConfig,
+        seed: int,
+        listener: Listener | None = None,
+    ) -> list[list[Completion]]:
         """Sample ``n`` completions of each chat; results in input order. Greedy samples of a chat are one request.
 
         Raises:
@@ -141,7 +148,14 @@ class OpenAIGenerator:
             for sample in range(distinct)
         ]
         with ThreadPoolExecutor(max_workers=max(1, min(self._concurrency, len(bodies)))) as pool:
-            completions = list(pool.map(lambda body: self._completion(body, call), bodies))
+
+            def answer(number: int, body: dict[str, Any]) -> Completion:
+                completion = self._completion(body, call)
+                if listener is not None:
+                    listener(number // distinct, completion)
+                return completion
+
+            completions = list(pool.map(answer, range(len(bodies)), bodies))
         groups = [completions[i : i + distinct] for i in range(0, len(completions), distinct)]
         return [group * (n // distinct) for group in groups]
 

@@ -8,7 +8,8 @@ temperatures cost a fraction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,7 +17,10 @@ import torch
 from corecode.config import SamplingConfig
 from corecode.errors import UserError
 from corecode.generation.cache import SlotCache
-from corecode.generation.generator import Chat, Completion
+from corecode.generation.generator import Chat, Completion, Listener
+
+Ended = Callable[[int, list[int]], None]
+"""Told of a prompt (or walker) by its number, with the tokens sampled after it."""
 
 
 class TransformersGenerator:
@@ -54,9 +58,17 @@ class TransformersGenerator:
             [list(chat) for chat in chats], add_generation_prompt=True, tokenize=True, return_dict=True
         )["input_ids"]
 
-    def generate(self, chats: Sequence[Chat], n: int, sampling: SamplingConfig, seed: int) -> list[list[Completion]]:
+    def generate(
+        self,
+        chats: Sequence[Chat],
+        n: int,
+        sampling: SamplingConfig,
+        seed: int,
+        listener: Listener | None = None,
+    ) -> list[list[Completion]]:
         """See :class:`~corecode.generation.generator.Generator`."""
-        sampled = self.sample(self.render(chats), n, sampling, seed)
+        ended = None if listener is None else self.listening(listener)
+        sampled = self.sample(self.render(chats), n, sampling, seed, ended)
         texts = self.tokenizer.batch_decode([ids for group in sampled for ids in group], skip_special_tokens=True)
         completions = [
             Completion(text, tuple(ids), len(ids), ids[-1] not in self._ends)
@@ -64,10 +76,25 @@ class TransformersGenerator:
         ]
         return [completions[i : i + n] for i in range(0, len(completions), n)]
 
+    def listening(self, listener: Listener) -> Ended:
+        """What :meth:`sample` has to call for somebody who wants to hear completions."""
+
+        def ended(prompt: int, tokens: list[int]) -> None:
+            text = self.tokenizer.decode(tokens, skip_special_tokens=True)
+            listener(prompt, Completion(text, tuple(tokens), len(tokens), tokens[-1] not in self._ends))
+
+        return ended
+
     def sample(
-        self, prompts: Sequence[Sequence[int]], n: int, sampling: SamplingConfig, seed: int
+        self,
+        prompts: Sequence[Sequence[int]],
+        n: int,
+        sampling: SamplingConfig,
+        seed: int,
+        ended: Ended | None = None,
     ) -> list[list[list[int]]]:
-        """Sample ``n`` token lists after each prompt (token ids); at least one token each, the end token included."""
+        """Sample ``n`` token lists after each prompt (token ids); at least one token each, the end token included.
+        ``ended`` is called with each list that is complete, while others go on."""
         slots: dict[tuple[int, ...], list[tuple[int, int]]] = {}
         for index, prompt in enumerate(prompts):
             slots.setdefault(tuple(prompt), []).extend((index, i) for i in range(n))
@@ -79,7 +106,9 @@ class TransformersGenerator:
             for chunk in self._chunks(slots, greedy=sampling.temperature == 0):
                 walkers = [place for prompt in chunk for place in slots[prompt]]
                 roots = [row for row, prompt in enumerate(chunk) for _ in slots[prompt]]
-                for (index, i), tokens in zip(walkers, self._decode(chunk, roots, sampling, draw), strict=True):
+                report = None if ended is None else partial(_report, walkers, ended)
+                decoded = self._decode(chunk, roots, sampling, draw, report)
+                for (index, i), tokens in zip(walkers, decoded, strict=True):
                     results[index][i] = tokens
         finally:
             self.model.train(was_training)
@@ -100,9 +129,15 @@ class TransformersGenerator:
 
     @torch.no_grad()
     def _decode(
-        self, prompts: list[tuple[int, ...]], roots: list[int], sampling: SamplingConfig, draw: torch.Generator
+        self,
+        prompts: list[tuple[int, ...]],
+        roots: list[int],
+        sampling: SamplingConfig,
+        draw: torch.Generator,
+        ended: Ended | None,
     ) -> list[list[int]]:
-        """Sample one token list for every walker; ``roots[w]`` is the prompt that walker w starts from."""
+        """Sample one token list for every walker; ``roots[w]`` is the prompt that walker w starts from. ``ended`` is
+        called with a walker and its tokens once these are complete."""
         device = self.model.device
         width = max(len(prompt) for prompt in prompts)
         greedy = sampling.temperature == 0
@@ -124,6 +159,8 @@ class TransformersGenerator:
                 tokens[walker].append(token)
                 if token not in self._ends:
                     branches.setdefault((row, token), []).append(walker)
+                elif ended is not None:
+                    ended(walker, tokens[walker])
             if not branches or step + 1 == sampling.max_tokens:
                 break
             slot_of, source, target = _place(list(branches))
@@ -161,6 +198,10 @@ class TransformersGenerator:
             logits_to_keep=1,
         )
         return output.logits[:, -1].float()
+
+
+def _report(walkers: list[tuple[int, int]], ended: Ended, walker: int, tokens: list[int]) -> None:
+    ended(walkers[walker][0], tokens)
 
 
 def _draw(logits: torch.Tensor, rows: list[int], sampling: SamplingConfig, draw: torch.Generator) -> list[int]:

@@ -8,6 +8,6 @@ training; :mod:`corecode.teams.session` plays them.
 from __future__ import annotations
 
 from corecode.teams.answer import Answer
-from corecode.teams.chain import Player, Protocol, Rollout, Team, Turn, extend, finish, rollout
+from corecode.teams.chain import Player, Protocol, Rollout, Team, Turn, Watcher, extend, finish, rollout
 
-__all__ = ["Answer", "Player", "Protocol", "Rollout", "Team", "Turn", "extend", "finish", "rollout"]
+__all__ = ["Answer", "Player", "Protocol", "Rollout", "Team", "Turn", "Watcher", "extend", "finish", "rollout"]

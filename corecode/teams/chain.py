@@ -7,7 +7,7 @@ reads, the last one writes the program.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -114,23 +114,38 @@ class Team:
         return self.roles[:place], self.roles[place], self.roles[place + 1 :]
 
 
-def extend(player: Player, rollouts: Sequence[Rollout], n: int, seed: int) -> list[list[Rollout]]:
-    """Ask one role to continue each rollout ``n`` times; results in input order."""
+Watcher = Callable[[Rollout], None]
+"""Told of a finished rollout as soon as it is known."""
+
+
+def extend(
+    player: Player, rollouts: Sequence[Rollout], n: int, seed: int, watcher: Watcher | None = None
+) -> list[list[Rollout]]:
+    """Ask one role to continue each rollout ``n`` times; results in input order. ``watcher`` may hear of some earlier,
+    from another thread."""
     chats = [rollout.prompt(player.role) for rollout in rollouts]
-    answers = player.generator.generate(chats, n, player.sampling, seed)
+    if watcher is None:
+        answers = player.generator.generate(chats, n, player.sampling, seed)
+    else:
+        answers = player.generator.generate(
+            chats, n, player.sampling, seed, lambda index, answer: watcher(rollouts[index].add(player.role, answer))
+        )
     return [
         [rollout.add(player.role, completion) for completion in completions]
         for rollout, completions in zip(rollouts, answers, strict=True)
     ]
 
 
-def finish(players: Sequence[Player], rollouts: Sequence[Rollout], n: int, seed: int) -> list[list[Rollout]]:
-    """Let the remaining roles finish each rollout: all but the last speak once, the last writes ``n`` programs."""
+def finish(
+    players: Sequence[Player], rollouts: Sequence[Rollout], n: int, seed: int, watcher: Watcher | None = None
+) -> list[list[Rollout]]:
+    """Let the remaining roles finish each rollout: all but the last speak once, the last writes ``n`` programs.
+    ``watcher`` is told of what the last one wrote."""
     current = list(rollouts)
     for player in players[:-1]:
         current = [group[0] for group in extend(player, current, 1, derive_seed(seed, player.role.name))]
     last = players[-1]
-    return extend(last, current, n, derive_seed(seed, last.role.name))
+    return extend(last, current, n, derive_seed(seed, last.role.name), watcher)
 
 
 def rollout(

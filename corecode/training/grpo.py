@@ -8,6 +8,7 @@ verdict is masked out of the loss as TRL masks it out of the advantages.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator as Yields
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
@@ -17,43 +18,30 @@ from typing import Any
 import torch
 from datasets import Dataset
 from torch.optim.lr_scheduler import LambdaLR
-from transformers import PrinterCallback, TrainerCallback
+from transformers import PrinterCallback
 from trl.trainer.grpo_config import GRPOConfig as TRLConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from corecode.config import ExecutionConfig, GRPOConfig, SamplingConfig
 from corecode.errors import UserError
-from corecode.generation.generator import Chat, Completion, Generator, derive_seed
+from corecode.generation.generator import Chat, Completion, Generator, Listener, derive_seed
 from corecode.generation.transformers import TransformersGenerator
 from corecode.problems import Problem
 from corecode.teams import Rollout
+from corecode.training.checkpoints import Checkpoints
 from corecode.training.optimizers import linear
-from corecode.training.ranks import gathered, sum_over_ranks
+from corecode.training.ranks import gathered
+from corecode.training.recording import Recorder
 from corecode.training.records import Journal
+from corecode.training.resuming import Resuming
 from corecode.training.scene import Scene
-from corecode.training.validation import Validator, curves
-
-LOGGED = {
-    "loss": "policy/loss",
-    "grad_norm": "policy/grad_norm",
-    "learning_rate": "policy/learning_rate",
-    "entropy": "policy/entropy",
-    "kl": "policy/kl",
-    "clip_ratio/low_mean": "policy/clip_low",
-    "clip_ratio/high_mean": "policy/clip_high",
-    "cispo_clip_ratio": "policy/clip_high",
-    "sampling/sampling_logp_difference/mean": "sampling/logp_difference",
-    "sampling/importance_sampling_ratio/mean": "sampling/ratio",
-    "reward_std": "reward/std",
-}
-"""TRL's name of each logged metric, and ours. Metrics of the scene keep their names."""
-
+from corecode.training.validation import Validator
 
 CPU_ROWS = 16
 """Rows of one forward pass on a CPU."""
 
 
-class RoleTrainer(GRPOTrainer):
+class RoleTrainer(Resuming, GRPOTrainer):
     """TRL's trainer around a :class:`Scene`."""
 
     def __init__(self, scene: Scene, problems: Sequence[Problem], generation_batch: int, **kwargs: Any) -> None:
@@ -69,6 +57,10 @@ class RoleTrainer(GRPOTrainer):
         self.shown: list[dict[str, Any]] = []
         """Samples of the latest batch."""
         self.warmup = int(kwargs["args"].warmup_steps)
+        self._preparing = 0.0
+        """Seconds so far in which batches were made: sampled, finished, judged and rated."""
+        self._computed = 0.0
+        """When the latest backward pass ended."""
         prompts = [Rollout(problem).prompt(scene.role) for problem in self.problems]
         dataset = Dataset.from_dict({"prompt": prompts, "index": list(range(len(prompts)))})
         super().__init__(train_dataset=dataset, reward_funcs=[self.reward], **kwargs)
@@ -86,6 +78,19 @@ class RoleTrainer(GRPOTrainer):
         self.lr_scheduler = scheduler
         return scheduler
 
+    def own_state(self) -> dict[str, Any]:
+        return {"scene": self.scene.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.scene.restore(state["scene"])
+        self._step = self.state.global_step * self.args.gradient_accumulation_steps
+        for _finished_pass in range(int(self.state.epoch or 0)):
+            next(iter(self._order))  # draws the pass' order
+
+    def _get_train_sampler(self, dataset: Any = None) -> Any:
+        self._order = super()._get_train_sampler(dataset)
+        return self._order
+
     def policy(self) -> PolicyGenerator:
         """Samples the policy as it is at the time of the call."""
         return PolicyGenerator(self)
@@ -95,6 +100,27 @@ class RoleTrainer(GRPOTrainer):
         """The policy's weights on this rank, gathered where they are sharded."""
         with gathered(self) as model:
             yield TransformersGenerator(model, self.processing_class, self.generation_batch)
+
+    def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> torch.Tensor:
+        start, before = time.perf_counter(), self._preparing
+        loss = super().training_step(model, inputs, num_items_in_batch)
+        self._computed = time.perf_counter()
+        self.scene.add_seconds("update", self._computed - start - (self._preparing - before))
+        return loss
+
+    def count_update(self) -> None:
+        """Count the time since the backward pass, in which gradients were clipped and the optimizer stepped."""
+        self.scene.add_seconds("update", time.perf_counter() - self._computed)
+
+    def _prepare_inputs(self, generation_batch: Any) -> Any:
+        start = time.perf_counter()
+        prepared = super()._prepare_inputs(generation_batch)
+        self._preparing += time.perf_counter() - start
+        return prepared
+
+    def _save_checkpoint(self, model: Any, trial: Any = None) -> None:
+        with self.scene.timed("checkpoint"):
+            super()._save_checkpoint(model, trial)
 
     def _step_seed(self, *parts: object) -> int:
         return derive_seed(self.args.seed, self.accelerator.process_index, *parts)
@@ -185,8 +211,14 @@ class RoleTrainer(GRPOTrainer):
                 )
         sampling = self.scene.config.sampling
         with self.scene.timed("sampling"), self.sampler() as generator:
-            groups = generator.sample(prompt_ids, 1, sampling, self._step_seed("sample", self._step))
+            seed = self._step_seed("sample", self._step)
+            listener = generator.listening(self._heard)
+            groups = generator.sample(prompt_ids, 1, sampling, seed, listener)
         return [group[0] for group in groups], None
+
+    def _heard(self, index: int, answer: Completion) -> None:
+        """A sample is known."""
+        self.scene.hear(self.starts[index], answer)
 
     def reward(
         self,
@@ -216,52 +248,16 @@ class PolicyGenerator:
     def __init__(self, trainer: RoleTrainer) -> None:
         self._trainer = trainer
 
-    def generate(self, chats: Sequence[Chat], n: int, sampling: SamplingConfig, seed: int) -> list[list[Completion]]:
+    def generate(
+        self,
+        chats: Sequence[Chat],
+        n: int,
+        sampling: SamplingConfig,
+        seed: int,
+        listener: Listener | None = None,
+    ) -> list[list[Completion]]:
         with self._trainer.sampler() as generator:
-            return generator.generate(chats, n, sampling, seed)
-
-
-class Recorder(TrainerCallback):
-    """Writes metrics at every step, and validation points and samples at every ``validate_every``-th."""
-
-    def __init__(self, trainer: RoleTrainer, journal: Journal, validator: Validator | None) -> None:
-        self.trainer = trainer
-        self.journal = journal
-        self.validator = validator
-        self.every = trainer.scene.config.validate_every
-        self.steps = trainer.scene.config.steps
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_kwargs: Any) -> None:
-        self._validate(0)
-
-    def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        logs: Mapping[str, Any] = kwargs["logs"]
-        if "loss" not in logs:
-            return  # the summary at the end of training
-        step = state.global_step
-        known = {name for name in logs if "/" in name and name.split("/")[0] in SCENE_METRICS}
-        values = {
-            LOGGED.get(name, name): float(logs[name])
-            for name in known | (set(LOGGED) & set(logs))
-            if logs[name] is not None
-        }
-        seconds = {**self.trainer.scene.seconds, "step": float(logs["step_time"])}
-        self.trainer.scene.seconds.clear()
-        self.journal.metrics(step, self.steps, values, seconds)
-        if step in (1, self.steps) or (self.every and step % self.every == 0):
-            self.journal.samples(self.trainer.shown)
-        if step == self.steps or (self.every and step % self.every == 0):
-            self._validate(step)
-
-    def _validate(self, step: int) -> None:
-        if self.validator is None:
-            return
-        tally = sum_over_ranks(self.validator.measure())
-        self.journal.metrics(step, self.steps, curves(tally))
-
-
-SCENE_METRICS = {"infrastructure", "group", "completion", "program", "reward", "thought"}
-"""First parts of the names that the scene logs."""
+            return generator.generate(chats, n, sampling, seed, listener)
 
 
 def trainer_arguments(
@@ -291,7 +287,7 @@ def trainer_arguments(
         micro = max(size for size in range(1, min(execution.micro_batch, samples) + 1) if samples % size == 0)
     on_cpu = execution.device == "cpu"
     return TRLConfig(
-        output_dir=str(folder / "trainer"),
+        output_dir=str(folder),
         per_device_train_batch_size=micro,
         gradient_accumulation_steps=samples // micro,
         num_generations=config.group_size,
@@ -333,7 +329,7 @@ def train(
     partners: Mapping[str, Generator],
     execution: ExecutionConfig,
     journal: Journal,
-    folder: Path,
+    checkpoints: Checkpoints,
     seed: int,
     deepspeed: str | None = None,
 ) -> RoleTrainer:
@@ -343,10 +339,10 @@ def train(
         policy: the model to train, in place.
         partners: generators of the frozen roles, by name.
         validation: problems of the validation curves; none are drawn when empty or ``validate_every`` is 0.
-        folder: the job's folder.
+        checkpoints: where it continues from, and writes to.
 
     Raises:
-        InfrastructureError: when too many samples have no verdict.
+        InfrastructureError: when too many samples have no verdict, or the disk is full.
         UserError: for fewer problems than a step needs.
     """
     config = scene.config
@@ -361,7 +357,7 @@ def train(
         execution.generation_batch,
         model=policy,
         processing_class=tokenizer,
-        args=trainer_arguments(config, execution, folder, seed, deepspeed, policy.dtype == torch.bfloat16),
+        args=trainer_arguments(config, execution, checkpoints.folder, seed, deepspeed, policy.dtype == torch.bfloat16),
     )
     rank, ranks = trainer.accelerator.process_index, trainer.accelerator.num_processes
     validator = None
@@ -370,5 +366,6 @@ def train(
         validator = Validator(scene.team, scene.role.name, generators, config, validation[rank::ranks], scene.executor)
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(Recorder(trainer, journal, validator))
-    trainer.train()
+    trainer.attach(checkpoints, journal, config.checkpoint_every)
+    trainer.fit()
     return trainer

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from corecode.errors import InfrastructureError, UserError
+from corecode.training.checkpoints import Checkpoints
 from corecode.training.ledger import UNFINISHED
 from corecode.training.records import MODEL, RESULT, Journal, write_json
 from corecode.training.spec import JobSpec, read_spec
@@ -41,9 +42,12 @@ def run_job(path: Path) -> None:
     """
     spec, digest = read_spec(path)
     _prepare(spec)
-    metrics = {"sft": _sft, "grpo": _grpo, "evaluate": lambda spec: _evaluate(spec, digest)}[spec.kind](spec)
+    checkpoints = Checkpoints(spec.folder, digest, spec.profile.execution.keep_checkpoints)
+    train = {"sft": _sft, "grpo": _grpo}
+    metrics = _evaluate(spec, digest) if spec.kind == "evaluate" else train[spec.kind](spec, checkpoints)
     if _is_main_process():
         write_json(spec.folder / RESULT, {"spec": digest, "kind": spec.kind, "metrics": metrics})
+        checkpoints.finish()
         shutil.rmtree(spec.folder / UNFINISHED, ignore_errors=True)
 
 
@@ -65,7 +69,7 @@ def _is_main_process() -> bool:
     return not dist.is_initialized() or dist.get_rank() == 0
 
 
-def _sft(spec: JobSpec) -> dict[str, float]:
+def _sft(spec: JobSpec, checkpoints: Checkpoints) -> dict[str, float]:
     from corecode.roles.roles import role
     from corecode.training import sft
     from corecode.training.examples import encode, examples
@@ -75,7 +79,7 @@ def _sft(spec: JobSpec) -> dict[str, float]:
     profile = spec.profile
     rows = examples(role(spec.role, profile.prompts), len(spec.team) > 1, _problems(spec, "sft"), spec.sft, spec.seed)
     policy, tokenizer = _policy(spec)
-    journal = _journal(spec)
+    journal = _journal(spec, checkpoints)
     trainer = sft.train(
         policy,
         tokenizer,
@@ -83,7 +87,7 @@ def _sft(spec: JobSpec) -> dict[str, float]:
         spec.sft,
         profile.execution,
         journal,
-        spec.folder,
+        checkpoints,
         spec.seed,
         spec.deepspeed,
     )
@@ -91,7 +95,7 @@ def _sft(spec: JobSpec) -> dict[str, float]:
     return journal.latest
 
 
-def _grpo(spec: JobSpec) -> dict[str, float]:
+def _grpo(spec: JobSpec, checkpoints: Checkpoints) -> dict[str, float]:
     from corecode.execution import Executor, open_configured
     from corecode.training import grpo
     from corecode.training.partners import frozen_roles, open_generators
@@ -105,7 +109,7 @@ def _grpo(spec: JobSpec) -> dict[str, float]:
     # Frozen models come first: a DeepSpeed configuration that exists would shard them too.
     with open_generators(spec, frozen_roles(spec)) as partners, open_configured(profile.sandbox) as sandbox:
         policy, tokenizer = _policy(spec)
-        journal = _journal(spec)
+        journal = _journal(spec, checkpoints)
         executor = Executor(sandbox)
         scene = Scene(
             _team(spec), spec.role, partners, config, profile.rewards, executor, profile.sandbox.cost, spec.seed
@@ -119,7 +123,7 @@ def _grpo(spec: JobSpec) -> dict[str, float]:
             partners,
             profile.execution,
             journal,
-            spec.folder,
+            checkpoints,
             spec.seed,
             spec.deepspeed,
         )
@@ -172,11 +176,20 @@ def _policy(spec: JobSpec) -> tuple[Any, Any]:
     return (add_adapters(model, lora, spec.seed) if lora else model), tokenizer
 
 
-def _journal(spec: JobSpec) -> Journal:
-    """Only the first of several ranks writes."""
+def _journal(spec: JobSpec, checkpoints: Checkpoints | None = None) -> Journal:
+    """The job's journal, which keeps what lies before the checkpoint to continue from. Only the first of several ranks
+    writes and cleans up."""
     import os
 
-    return Journal(spec.folder if os.environ.get("RANK", "0") == "0" else None)
+    first = os.environ.get("RANK", "0") == "0"
+    if checkpoints is None:
+        return Journal(spec.folder, writes=first)
+    if first:
+        checkpoints.clean()
+    start = checkpoints.start
+    if start is not None and first:
+        print(f"{spec.output} continues after step {start.step}")
+    return Journal(spec.folder, start.journal if start else None, writes=first)
 
 
 def _save(trainer: Any, tokenizer: Any, spec: JobSpec) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from corecode.config import SamplingConfig
-from corecode.generation.generator import Chat, Completion, Generator
+from corecode.generation.generator import Chat, Completion, Generator, Listener
 from corecode.problems import Problem
 from corecode.teams.samples import Report, Tester
 
@@ -74,7 +74,14 @@ class Recorded:
         self._inner = inner
         self._ledger = ledger
 
-    def generate(self, chats: Sequence[Chat], n: int, sampling: SamplingConfig, seed: int) -> list[list[Completion]]:
+    def generate(
+        self,
+        chats: Sequence[Chat],
+        n: int,
+        sampling: SamplingConfig,
+        seed: int,
+        listener: Listener | None = None,
+    ) -> list[list[Completion]]:
         """See :class:`~corecode.generation.generator.Generator`."""
         key = _key([self._name, [list(chat) for chat in chats], n, sampling.model_dump(), seed])
         known = _known(self._ledger, key)

@@ -72,6 +72,8 @@ class Scene:
         self.seed = seed
         self.seconds: dict[str, float] = {}
         """Wall seconds by activity since the last look; the reader clears it."""
+        self.tokens = 0
+        """Tokens sampled by all roles since the last look; the reader clears it."""
         self._before = [Player(r, partners[r.name], config.partner_sampling) for r in before]
         self._after = [Player(r, partners[r.name], config.partner_sampling) for r in after]
         self._reference_cost: dict[str, float | None] = {}
@@ -85,10 +87,13 @@ class Scene:
     def open(self, problems: Sequence[Problem], step: int) -> list[Rollout]:
         """Let the roles before the trained one speak, once for each problem; results in input order."""
         rollouts = [Rollout(problem) for problem in problems]
+        for problem, reference in self._unmeasured(problems).values():
+            self.executor.begin(problem, reference)
         if self._before:
             with self.timed("partner"):
                 seed = derive_seed(self.seed, "before", step)
                 rollouts = [group[0] for group in finish(self._before, rollouts, 1, seed)]
+            self.tokens += sum(sum(rollout.tokens.values()) for rollout in rollouts)
         return rollouts
 
     def score(self, starts: Sequence[Rollout], completions: Sequence[Completion], step: int) -> Scores:
@@ -103,6 +108,7 @@ class Scene:
         """
         samples = [start.add(self.role, answer) for start, answer in zip(starts, completions, strict=True)]
         finished = self._finish(samples, step)
+        self._count_tokens(samples, finished)
         judged = self._judge(finished)
         outcomes = [[outcome(judgement, self.cost) for judgement in row] for row in judged]
         size = self.config.group_size
@@ -126,16 +132,26 @@ class Scene:
             return [[sample] for sample in samples]
         with self.timed("partner"):
             seed = derive_seed(self.seed, "after", step)
-            return finish(self._after, samples, self.config.programs_per_sample, seed)
+            return finish(self._after, samples, self.config.programs_per_sample, seed, self._begin)
+
+    def hear(self, start: Rollout, answer: Completion) -> None:
+        """A sample of the trained role is known, others are not yet: a program can begin to run. May be left out."""
+        if not self.helps:
+            self._begin(start.add(self.role, answer))
+
+    def _begin(self, run: Rollout) -> None:
+        self.executor.begin(run.problem, run.program)
+
+    def _count_tokens(self, samples: Sequence[Rollout], finished: Sequence[Sequence[Rollout]]) -> None:
+        """Count the tokens of the samples and of the turns after them."""
+        self.tokens += sum(sample.turns[-1].completion.tokens for sample in samples)
+        for sample, runs in zip(samples, finished, strict=True):
+            after = len(sample.turns)
+            self.tokens += sum(turn.completion.tokens for run in runs for turn in run.turns[after:])
 
     def _judge(self, finished: Sequence[Sequence[Rollout]]) -> list[list[Judgement]]:
         """Judgements of the programs; the reference solutions of new problems are measured in the same batch."""
-        references: dict[str, tuple[Problem, str]] = {}
-        if self.helps and self.rewards.preset == "paper" and self.rewards.time_weight:
-            for runs in finished:
-                problem = runs[0].problem
-                if problem.references and problem.id not in self._reference_cost:
-                    references[problem.id] = (problem, problem.references[0].program)
+        references = self._unmeasured([runs[0].problem for runs in finished])
         with self.timed("sandbox"):
             judgements = self.executor.judge(
                 [(run.problem, run.program) for runs in finished for run in runs] + list(references.values())
@@ -147,6 +163,16 @@ class Scene:
                 self._reference_cost[key] = measured.cost if measured.all_pass else None
         rest = iter(judgements[:count])
         return [[next(rest) for _ in runs] for runs in finished]
+
+    def _unmeasured(self, problems: Sequence[Problem]) -> dict[str, tuple[Problem, str]]:
+        """By problem, the reference solutions whose cost the reward asks for and nobody has measured yet."""
+        if not self.helps or self.rewards.preset != "paper" or not self.rewards.time_weight:
+            return {}
+        return {
+            problem.id: (problem, problem.references[0].program)
+            for problem in problems
+            if problem.references and problem.id not in self._reference_cost
+        }
 
     def _rate(self, samples: Sequence[Rollout], outcomes: Sequence[Sequence[Outcome | None]]) -> list[Reward]:
         """Rewards of one group."""
@@ -202,6 +228,15 @@ class Scene:
             metrics[f"reward/{name}"] = _mean([reward.terms[name] for reward in rewards if name in reward.terms])
         return {name: value for name, value in metrics.items() if not math.isnan(value)}
 
+    def state(self) -> dict[str, Any]:
+        """What later steps depend on, as JSON."""
+        return {"recent": list(self._recent), "reference_cost": self._reference_cost}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take :meth:`state` back."""
+        self._recent = deque((lost, count) for lost, count in state["recent"])
+        self._reference_cost = dict(state["reference_cost"])
+
     @contextmanager
     def timed(self, activity: str) -> Yields[None]:
         """Add the wall time of a block to ``seconds``."""
@@ -209,7 +244,11 @@ class Scene:
         try:
             yield
         finally:
-            self.seconds[activity] = self.seconds.get(activity, 0.0) + time.perf_counter() - start
+            self.add_seconds(activity, time.perf_counter() - start)
+
+    def add_seconds(self, activity: str, seconds: float) -> None:
+        """Add to ``seconds``."""
+        self.seconds[activity] = self.seconds.get(activity, 0.0) + seconds
 
 
 def _mean(values: Sequence[float]) -> float:

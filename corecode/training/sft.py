@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,9 +16,11 @@ from trl.trainer.sft_config import SFTConfig as TRLConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
 from corecode.config import ExecutionConfig, SFTConfig
+from corecode.training.checkpoints import Checkpoints
 from corecode.training.examples import IGNORED, batches
 from corecode.training.optimizers import MuonAdamW, cosine
 from corecode.training.records import Journal
+from corecode.training.resuming import Resuming
 
 BETAS = (0.9, 0.98)
 WEIGHT_DECAY = 0.01
@@ -47,7 +48,7 @@ class _Order(Sampler[int]):
         return len(self.order)
 
 
-class WarmupTrainer(SFTTrainer):
+class WarmupTrainer(Resuming, SFTTrainer):
     """TRL's trainer with length-grouped batches and a cosine that ends above zero."""
 
     def __init__(self, order: Sequence[int], warmup: int, **kwargs: Any) -> None:
@@ -96,11 +97,15 @@ def train(
     config: SFTConfig,
     execution: ExecutionConfig,
     journal: Journal,
-    folder: Path,
+    checkpoints: Checkpoints,
     seed: int,
     deepspeed: str | None = None,
 ) -> WarmupTrainer:
-    """Train ``policy`` in place on encoded examples (``input_ids`` and ``labels``) and return the trainer."""
+    """Train ``policy`` in place on encoded examples (``input_ids`` and ``labels``) and return the trainer.
+
+    Raises:
+        InfrastructureError: when the disk is full.
+    """
     size = config.batch_size * execution.ranks
     order = [i for batch in batches([len(row["input_ids"]) for row in rows], size, config.epochs, seed) for i in batch]
     steps = max(len(order) // size, 1)
@@ -120,7 +125,7 @@ def train(
         data_collator=partial(collate, pad=tokenizer.pad_token_id),
         optimizers=(optimizer, None),
         args=TRLConfig(
-            output_dir=str(folder / "trainer"),
+            output_dir=str(checkpoints.folder),
             per_device_train_batch_size=micro,
             gradient_accumulation_steps=config.batch_size // micro,
             max_steps=steps,
@@ -147,5 +152,6 @@ def train(
     )
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(Recorder(journal))
-    trainer.train()
+    trainer.attach(checkpoints, journal, config.checkpoint_every)
+    trainer.fit()
     return trainer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +21,8 @@ _IRRELEVANT: dict[str, tuple[str, ...]] = {
     "evaluate": ("promotion",),
 }
 """Sections of the profile that cannot change a job's outcome, by kind: changing them does not ask for a new run."""
+_CHECKPOINTING = ("checkpoint_every", "keep_checkpoints")
+"""Settings of any section that cannot change it either."""
 
 
 class JobSpec(BaseModel):
@@ -67,10 +70,19 @@ def spec_digest(spec: dict[str, Any]) -> str:
     profile["execution"] = {k: v for k, v in profile["execution"].items() if k not in ("parallel", "server")}
     if "sandbox" in profile:
         profile["sandbox"] = {k: v for k, v in profile["sandbox"].items() if k != "workers"}
-    relevant = {**spec, "profile": profile}
+    relevant = without_checkpointing({**spec, "profile": profile})
     del relevant["run"]
     relevant.pop("servers", None)
     return hashlib.sha256(json.dumps(relevant, sort_keys=True).encode()).hexdigest()
+
+
+def without_checkpointing(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A job's settings without those that say when it writes a checkpoint and how many it keeps."""
+    return {
+        name: without_checkpointing(value) if isinstance(value, dict) else value
+        for name, value in spec.items()
+        if name not in _CHECKPOINTING
+    }
 
 
 def read_spec(path: Path) -> tuple[JobSpec, str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 from corecode.config import GRPOConfig
 from corecode.execution import Executor
 from corecode.generation.generator import Generator
 from corecode.problems import Problem
-from corecode.teams import Player, Rollout, Team, finish
+from corecode.teams import Player, Rollout, Team, Watcher, finish
 from sandbox import Verdict
 
 Tally = dict[str, tuple[float, int]]
@@ -46,30 +47,41 @@ class Validator:
         self._executor = executor
         self._starts: list[Rollout] | None = None
         self._alone: tuple[float, int] | None = None
+        self.sandbox_seconds = 0.0
+        """Wall seconds of the latest measurement in which programs were judged."""
 
     def measure(self) -> Tally:
         """Measure the policy now."""
+        self.sandbox_seconds = 0.0
         if self._starts is None:
             self._starts = self._run(self._before, [Rollout(problem) for problem in self._problems])
-        finished = self._run(self._rest, self._starts)
+        finished = self._run(self._rest, self._starts, self._begin)
         tally: Tally = {"team": self._solved(finished)}
         thoughts = [run.thought_valid for run in finished if run.thought_valid is not None]
         if thoughts:
             tally["thought_valid"] = (float(sum(thoughts)), len(thoughts))
         if len(self._before) + len(self._rest) > 1:
             if self._alone is None or self._trained_writes_program:
-                alone = self._run(self._rest[-1:], [Rollout(problem) for problem in self._problems])
+                starts = [Rollout(problem) for problem in self._problems]
+                alone = self._run(self._rest[-1:], starts, self._begin)
                 self._alone = self._solved(alone)
             tally["alone"] = self._alone
         return tally
 
-    def _run(self, players: Sequence[Player], starts: Sequence[Rollout]) -> list[Rollout]:
+    def _run(
+        self, players: Sequence[Player], starts: Sequence[Rollout], watcher: Watcher | None = None
+    ) -> list[Rollout]:
         # Greedy, so the seed is of no consequence.
-        return [group[0] for group in finish(players, starts, 1, 0)] if players else list(starts)
+        return [group[0] for group in finish(players, starts, 1, 0, watcher)] if players else list(starts)
+
+    def _begin(self, run: Rollout) -> None:
+        self._executor.begin(run.problem, run.program)
 
     def _solved(self, finished: Sequence[Rollout]) -> tuple[float, int]:
         """Programs that pass all their tests, of those that could be judged."""
+        start = time.perf_counter()
         judgements = self._executor.judge([(run.problem, run.program) for run in finished])
+        self.sandbox_seconds += time.perf_counter() - start
         verdicts = [j.verdict for j in judgements if j.verdict is not Verdict.SANDBOX_ERROR]
         return float(sum(verdict is Verdict.ACCEPTED for verdict in verdicts)), len(verdicts)
 

@@ -14,6 +14,7 @@ import pytest
 
 from corecode.config import SamplingConfig
 from corecode.errors import InfrastructureError
+from corecode.generation.generator import Completion
 from corecode.generation.openai import VLLM_OPTIONS, OpenAIGenerator, Patience
 
 Answer = tuple[int, Any]
@@ -107,12 +108,15 @@ def test_results_keep_the_order_of_the_chats_and_each_sample_has_its_seed() -> N
     chats = [chat(f"chat {i}") for i in range(6)]
     with serving(slow_first) as server, OpenAIGenerator(server.url, "m", concurrency=4) as generator:
         results = generator.generate(chats, 3, SAMPLING, seed=7)
-        again = generator.generate(chats, 3, SAMPLING, seed=7)
+        heard: list[tuple[int, Completion]] = []
+        again = generator.generate(chats, 3, SAMPLING, 7, lambda index, answer: heard.append((index, answer)))
         other = generator.generate(chats, 3, SAMPLING, seed=8)
     texts = [[sample.text for sample in group] for group in results]
     assert [{text.split("/")[0] for text in group} for group in texts] == [{f"chat {i}"} for i in range(6)]
     assert len({text for group in texts for text in group}) == 18
     assert again == results
+    told = sorted(heard, key=lambda one: (one[0], one[1].text))
+    assert told == [(i, answer) for i, group in enumerate(again) for answer in sorted(group, key=lambda one: one.text)]
     assert {text for group in texts for text in group}.isdisjoint({s.text for group in other for s in group})
 
 

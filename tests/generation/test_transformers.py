@@ -11,6 +11,7 @@ from transformers import Qwen2Config, Qwen2ForCausalLM
 from corecode.config import SamplingConfig, ScratchConfig
 from corecode.errors import UserError
 from corecode.generation import transformers as sampler
+from corecode.generation.generator import Completion
 from corecode.generation.transformers import TransformersGenerator
 from corecode.models import new_model, train_tokenizer
 
@@ -40,6 +41,17 @@ def test_greedy_equals_generate(model: Any, tokenizer: Any, batch: int) -> None:
     for prompt, (tokens,) in zip(prompts, ours, strict=True):
         theirs = model.generate(torch.tensor([prompt]), max_new_tokens=12, do_sample=False)[0, len(prompt) :].tolist()
         assert tokens == theirs
+
+
+def test_a_listener_hears_each_answer_that_ends(model: Any, tokenizer: Any) -> None:
+    generator = TransformersGenerator(model, tokenizer, 3)
+    sampling = SamplingConfig(temperature=2.0, max_tokens=60)
+    heard: list[tuple[int, Completion]] = []
+    answers = generator.generate(chats(TEXTS), 16, sampling, 1, lambda index, answer: heard.append((index, answer)))
+    ended = [(i, answer) for i, group in enumerate(answers) for answer in group if not answer.truncated]
+    assert len(ended) > 3
+    assert sorted(heard, key=repr) == sorted(ended, key=repr)
+    assert generator.generate(chats(TEXTS), 16, sampling, 1) == answers
 
 
 def test_grouped_query_attention_equals_generate(tokenizer: Any) -> None:

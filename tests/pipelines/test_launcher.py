@@ -269,6 +269,10 @@ def test_tail_waits_for_whole_lines_and_notices_a_new_file(tmp_path: Path) -> No
     assert list(tail.lines()) == [{"step": 2}]
     path.write_text('{"step": 9}\n', encoding="utf-8")
     assert list(tail.lines()) == [{"step": 9}]
+    replacing = tmp_path / "metrics.jsonl.partial"  # as a job that continues from a checkpoint does
+    replacing.write_text('{"step": 9}\n{"step": 10}\n', encoding="utf-8")
+    replacing.replace(path)
+    assert list(tail.lines()) == [{"step": 9}, {"step": 10}]
 
 
 def test_last_lines_of_a_log(tmp_path: Path) -> None:

@@ -87,8 +87,9 @@ def test_metrics_arrive_once_each_also_when_a_stage_is_repeated(store: Tracking)
         run.metrics({"reward/mean": step / 2, "text": "no number", "flag": True, "bad": float("nan")}, step)
     run.end("FAILED")
     again = store.open(run_key("metrics"), "metrics", {})
-    for step in range(1600):
-        again.metrics({"reward/mean": -1.0}, step)
+    for last in (1550, 1600):  # the second time as a job does that continues from a checkpoint
+        for step in range(last):
+            again.metrics({"reward/mean": -1.0}, step)
     again.end("FINISHED")
     history = store.client.get_metric_history(run.id, "reward/mean")
     assert sorted(point.step for point in history) == list(range(1600))

@@ -22,6 +22,7 @@ from corecode.roles.extract import Extraction
 from corecode.roles.roles import Artifact, Role, role
 from corecode.teams import Team
 from corecode.training import grpo
+from corecode.training.checkpoints import Checkpoints
 from corecode.training.grpo import RoleTrainer, train
 from corecode.training.records import Journal
 from corecode.training.scene import Scene
@@ -94,9 +95,9 @@ def run(
     partners = {name: TransformersGenerator(model, tokenizer, 64) for name, model in frozen.items()}
     reward = reward or RewardConfig(preset="accuracy", format_weight=0.2)
     scene = Scene(team, trained, partners, config, reward, Executor(sandbox or LocalSandbox()), "steps", seed=5)
-    journal = Journal(folder)
+    journal, checkpoints = Journal(folder), Checkpoints(folder, "", 2)
     trainer = train(
-        scene, policy, tokenizer, problems, problems[:2], partners, ExecutionConfig(), journal, folder, seed=5
+        scene, policy, tokenizer, problems, problems[:2], partners, ExecutionConfig(), journal, checkpoints, seed=5
     )
     return policy, frozen, trainer
 
@@ -138,7 +139,11 @@ def test_only_the_trained_role_changes(tokenizer: Any, tmp_path: Path, trained: 
     assert {"policy/loss", "policy/entropy", "policy/clip_low", "policy/grad_norm", "policy/learning_rate"} <= set(
         step["metrics"]
     )
-    assert {"sampling", "partner", "sandbox", "step"} == set(step["seconds"])
+    seconds = step["seconds"]
+    spent = {"sampling", "partner", "sandbox", "update", "other"}
+    assert set(seconds) == {*spent, "step", "model_share", "tokens_per_second"}
+    assert sum(seconds[name] for name in spent) == pytest.approx(seconds["step"], abs=1e-3)
+    assert all(seconds[name] >= 0 for name in seconds)
     sample = json.loads((tmp_path / "samples.jsonl").read_text().splitlines()[0])
     assert {"thought", "program", "reward", "terms", "verdict"} <= set(sample)
 
@@ -276,8 +281,8 @@ def test_the_policy_is_held_to_the_reference(tokenizer: Any, tmp_path: Path, lor
     config = SHORT.model_copy(update={"beta": 0.05, "steps": 3, "validate_every": 0})
     reward = RewardConfig(preset="accuracy")
     scene = Scene(Team((CODER,)), "coder", {}, config, reward, Executor(Marks()), "steps", seed=5)
-    journal = Journal(tmp_path)
-    train(scene, policy, tokenizer, PROBLEMS, [], {}, ExecutionConfig(), journal, tmp_path, seed=5)
+    journal, checkpoints = Journal(tmp_path), Checkpoints(tmp_path, "", 2)
+    train(scene, policy, tokenizer, PROBLEMS, [], {}, ExecutionConfig(), journal, checkpoints, seed=5)
     divergence = [line["metrics"]["policy/kl"] for line in lines(tmp_path)]
     assert divergence[0] == pytest.approx(0, abs=1e-6)
     assert divergence[-1] > 0

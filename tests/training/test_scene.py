@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -10,10 +11,11 @@ from tiny import LocalSandbox, problem
 from corecode.config import GRPOConfig, RewardConfig, SamplingConfig
 from corecode.errors import InfrastructureError
 from corecode.execution import Executor
-from corecode.generation.generator import Chat, Completion
+from corecode.generation.generator import Chat, Completion, Listener
 from corecode.roles.roles import role
 from corecode.teams import Team
 from corecode.training.scene import Scene
+from sandbox import Judgement, Program
 
 PLANNER, CODER, SOLVER = (role(name, "compact") for name in ("planner", "coder", "solver"))
 THOUGHT = "Input-Output: nothing -> {}\nSteps:\n1. print {}\nConditions: none\nIteration: none"
@@ -30,9 +32,20 @@ class Obedient:
     def __init__(self) -> None:
         self.chats: list[Chat] = []
 
-    def generate(self, chats: Sequence[Chat], n: int, sampling: SamplingConfig, seed: int) -> list[list[Completion]]:
+    def generate(
+        self,
+        chats: Sequence[Chat],
+        n: int,
+        sampling: SamplingConfig,
+        seed: int,
+        listener: Listener | None = None,
+    ) -> list[list[Completion]]:
         self.chats += chats
-        return [[self._answer(chat[0]["content"]) for _ in range(n)] for chat in chats]
+        answers = [[self._answer(chat[0]["content"]) for _ in range(n)] for chat in chats]
+        if listener is not None:  # the last ones are not told early
+            for index in reversed(range(1, len(chats))):
+                listener(index, answers[index][0])
+        return answers
 
     def _answer(self, prompt: str) -> Completion:
         if prompt.endswith("### Thought\n"):
@@ -63,8 +76,51 @@ def test_each_thought_is_rated_by_its_own_programs() -> None:
     assert scores.metrics["program/all_pass"] == 0.5
     assert scores.metrics["thought/valid"] == 1.0
     assert scores.metrics["reward/accuracy"] == 0.5
-    # Four distinct programs, and the two reference solutions that equal two of them.
+    # Four distinct programs, of which two equal the reference solutions; most were begun before all were known.
     assert sorted(str(source) for source in sandbox.sources) == ["print(1)", "print(1)", "print(2)", "print(3)"]
+    assert stage.executor.executed == 4
+
+
+class Gated(LocalSandbox):
+    """Judges a batch only once it is let through."""
+
+    def __init__(self, broken: Sequence[str] = ()) -> None:
+        super().__init__(broken)
+        self.gate = threading.Event()
+        self.batches: list[int] = []
+
+    def judge(self, programs: Sequence[Program]) -> list[Judgement]:
+        assert self.gate.wait(30)
+        self.batches.append(len(programs))
+        return super().judge(programs)
+
+
+def test_programs_begin_to_run_while_others_are_written() -> None:
+    """What was begun is not run again, equal programs run once, a failure is retried once, and order is kept."""
+    sandbox = Gated(broken=["broken()"])
+    executor = Executor(sandbox)
+    first, second = problem(0, "1"), problem(1, "2")
+    jobs = [(first, "print(1)"), (first, "broken()"), (second, "print(1)"), (second, None), (first, "print(3)")]
+    for asked in (jobs[0], jobs[1], jobs[2], jobs[0], (second, "print(9)")):
+        executor.begin(*asked)
+    sandbox.gate.set()
+    verdicts = [judgement.verdict.value for judgement in executor.judge(jobs)]
+    assert verdicts == ["accepted", "sandbox_error", "wrong_answer", "no_code", "wrong_answer"]
+    assert sum(sandbox.batches[:-2]) == 4, "the four distinct programs that were begun"
+    assert sandbox.batches[-2:] == [2, 1], "the rest, and the failure once more"
+    assert executor.judge(jobs[:1])[0].passed == 2
+    assert sandbox.batches[-1] == 1, "nothing is remembered from call to call"
+
+
+def test_a_sandbox_that_fails_ahead_of_time_fails_the_call() -> None:
+    class Dead(LocalSandbox):
+        def judge(self, programs: Sequence[Program]) -> list[Judgement]:
+            raise OSError("gone")
+
+    executor = Executor(Dead())
+    executor.begin(problem(0), "print(1)")
+    with pytest.raises(OSError, match="gone"):
+        executor.judge([(problem(0), "print(1)")])
 
 
 def test_the_coder_reads_the_thought_of_the_frozen_planner() -> None:

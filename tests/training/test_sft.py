@@ -16,6 +16,7 @@ from corecode.errors import UserError
 from corecode.generation.transformers import TransformersGenerator
 from corecode.problems import Reference
 from corecode.roles.roles import role
+from corecode.training.checkpoints import Checkpoints
 from corecode.training.examples import IGNORED, Example, batches, encode, examples
 from corecode.training.optimizers import MuonAdamW, cosine, linear, split_parameters
 from corecode.training.records import Journal
@@ -119,7 +120,8 @@ def test_it_learns_and_a_seed_gives_the_same_weights(tokenizer: Any, tmp_path: P
     models: list[Any] = []
     for name in ("a", "b"):
         model = tiny_model(tokenizer)
-        train(model, tokenizer, rows, config, ExecutionConfig(), Journal(tmp_path / name), tmp_path / name, seed=2)
+        journal, checkpoints = Journal(tmp_path / name), Checkpoints(tmp_path / name, "", 2)
+        train(model, tokenizer, rows, config, ExecutionConfig(), journal, checkpoints, seed=2)
         models.append(model)
     first, second = (model.state_dict() for model in models)
     assert all(torch.equal(first[name], second[name]) for name in first)

@@ -121,10 +121,11 @@ def test_a_job_is_complete_only_with_its_own_result(tmp_path: Path) -> None:
     assert spec_digest(json.loads(path.read_text())) == read_spec(path)[1]
     write_json(job.folder / "result.json", {"spec": spec_digest(job.spec)})
     assert job.done
-    for same in (profile(name="other"), profile(evaluation={"samples": 1})):
+    often = profile(planner_grpo={**PHASE, "checkpoint_every": 1}, execution={"keep_checkpoints": 5})
+    for same in (profile(name="other"), profile(evaluation={"samples": 1}), often):
         again = grpo_job(same, tmp_path, "planner")
         assert again is not None
-        assert again.done, "labels and the evaluation do not change a training"
+        assert again.done, "labels, checkpoints and the evaluation do not change a training"
     changed = grpo_job(profile(seed=1), tmp_path, "planner")
     assert changed is not None
     assert not changed.done
