@@ -73,7 +73,7 @@ def _split(page: str, marker: str, line: str) -> Iterator[Command]:
         if word not in _SEPARATORS:
             part.append(word)
             continue
-        while part and re.match(r"\w+=", part[0]):  # variables for this command alone
+        while part and (part[0] == "exec" or re.match(r"\w+=", part[0])):  # or variables for this command alone
             del part[0]
         if part:
             yield Command(page, marker, tuple(part))

@@ -3,6 +3,7 @@ run, after an outage of either, and after a backup was put back."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -35,6 +36,11 @@ PATIENT = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "60", "MLFLOW_HTTP_REQUEST_MAX_RETRIES
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
+def compose(name: str) -> dict[str, Any]:
+    """A service of the compose file."""
+    return yaml.safe_load((INFRA / "compose.yaml").read_text(encoding="utf-8"))["services"][name]
+
+
 @dataclass
 class Stores:
     """Postgres with both databases, the MLflow server on it, and a DAGSTER_HOME."""
@@ -64,7 +70,7 @@ class Stores:
 
     def start_mlflow(self) -> None:
         """Start the server with the compose file's own command and wait until it is healthy."""
-        service = yaml.safe_load((INFRA / "compose.yaml").read_text(encoding="utf-8"))["services"]["mlflow"]
+        service = compose("mlflow")
         options = dict(option.removeprefix("--").partition("=")[::2] for option in service["command"][2:])
         options |= {"host": "127.0.0.1", "port": str(self.port), "artifacts-destination": str(self.artifacts)}
         options["allowed-hosts"] = options["allowed-hosts"].removeprefix("${MLFLOW_ALLOWED_HOSTS:-").rstrip("}")
@@ -258,6 +264,100 @@ def test_a_store_that_is_away_at_the_start_is_one_message(stores: Stores, tmp_pa
         assert "Retrying" not in ended.err
         assert ended.out == ""
         assert not list((home / "runs").glob("*"))
+
+
+def test_the_services_of_the_compose_file_run_a_partition(using: Stores, tmp_path: Path) -> None:
+    """Code location, page and daemon with the commands of the file; a run goes through the page, the queue and both
+    stores."""
+    home = tmp_path / "home"
+    ports = {4000: free_port(), 3000: free_port()}
+    workspace = yaml.safe_load((INFRA / "postgres" / "workspace.yaml").read_text(encoding="utf-8"))
+    server = workspace["load_from"][0]["grpc_server"]
+    assert (server["host"], server["port"]) == ("code-location", 4000)
+    server |= {"host": "127.0.0.1", "port": ports[4000]}
+    (tmp_path / "workspace.yaml").write_text(yaml.safe_dump(workspace), encoding="utf-8")
+    changes = {
+        "=0.0.0.0": "=127.0.0.1",
+        "=pipelines.definitions": "=fake_location",
+        "=/opt/dagster/workspace.yaml": f"={tmp_path / 'workspace.yaml'}",
+        **{f"={port}": f"={mine}" for port, mine in ports.items()},
+        **{f":{port}": f":{mine}" for port, mine in ports.items()},
+    }
+    environment = {**os.environ, "CORECODE_HOME": str(home), "PYTHONPATH": f"{ROOT}:{Path(__file__).parent}"}
+
+    def local(words: list[str]) -> list[str]:
+        program, *rest = words
+        for container, here in changes.items():
+            rest = [word.replace(container, here) for word in rest]
+        return [str(Path(sys.executable).with_name(program)), *rest]
+
+    def healthy(name: str) -> bool:
+        test = compose(name)["healthcheck"]["test"]
+        assert test[0] == "CMD"
+        return subprocess.run(local(test[1:]), capture_output=True, env=environment).returncode == 0
+
+    started: dict[str, subprocess.Popen[bytes]] = {}
+    try:
+        for name in ("code-location", "dagster-webserver", "dagster-daemon"):
+            with (tmp_path / f"{name}.log").open("wb") as log:
+                started[name] = subprocess.Popen(
+                    local(compose(name)["command"]), stdout=log, stderr=log, env=environment, start_new_session=True
+                )
+            until(lambda name=name: healthy(name), started[name], tmp_path / f"{name}.log", pause=2)
+        page = f"http://127.0.0.1:{ports[3000]}/graphql"
+        run_id = launch(page, "smoke|3")
+
+        def status() -> str:
+            query = "query($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"
+            return ask(page, query, {"id": run_id})["runOrError"]["status"]
+
+        until(lambda: status() in ("SUCCESS", "FAILURE", "CANCELED"), started["dagster-daemon"], pause=1)
+        assert status() == "SUCCESS", (tmp_path / "code-location.log").read_text(encoding="utf-8")[-3000:]
+    finally:
+        for process in started.values():
+            os.killpg(process.pid, signal.SIGTERM)
+        for process in started.values():
+            process.wait(timeout=120)
+    runs = tracked(using, home / "runs" / f"smoke-seed3-{run_id[:8]}")
+    assert {"smoke-seed3-" + run_id[:8], *STAGES} == set(runs)
+    assert {run.info.status for run in runs.values()} == {"FINISHED"}
+
+
+def until(
+    reached: Callable[[], bool], process: subprocess.Popen[bytes], log: Path | None = None, pause: float = 0.5
+) -> None:
+    """Wait for something that a process brings about."""
+    deadline = time.monotonic() + 900
+    while not reached():
+        assert process.poll() is None, log.read_text(encoding="utf-8")[-3000:] if log else "the process ended"
+        assert time.monotonic() < deadline, log.read_text(encoding="utf-8")[-3000:] if log else "it never happened"
+        time.sleep(pause)
+
+
+def ask(page: str, query: str, variables: dict[str, Any]) -> dict[str, Any]:
+    body = json.dumps({"query": query, "variables": variables}).encode()
+    request = urllib.request.Request(page, body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=120) as answer:
+        result = json.load(answer)
+    assert not result.get("errors"), result
+    return result["data"]
+
+
+def launch(page: str, partition: str) -> str:
+    """Start the whole chain for a partition, as a click on the page does; the run's id."""
+    profile, seed = partition.split("|")
+    tags = {"dagster/partition": partition, "dagster/partition/profile": profile, "dagster/partition/seed": seed}
+    parameters = {
+        "selector": {"repositoryLocationName": "corecode", "repositoryName": "__repository__", "jobName": "train"},
+        "runConfigData": {"resources": {"run": {"config": {"overrides": ["dataset.test=60"]}}}},
+        "executionMetadata": {"tags": [{"key": key, "value": value} for key, value in tags.items()]},
+    }
+    query = """mutation($parameters: ExecutionParams!) { launchRun(executionParams: $parameters) {
+        __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message }
+        ... on RunConfigValidationInvalid { errors { message } } } }"""
+    answer = ask(page, query, {"parameters": parameters})["launchRun"]
+    assert answer["__typename"] == "LaunchRunSuccess", answer
+    return answer["run"]["runId"]
 
 
 def test_postgres_goes_away_in_the_middle(using: Stores) -> None:
