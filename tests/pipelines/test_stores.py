@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -71,9 +72,9 @@ class Stores:
     def start_mlflow(self) -> None:
         """Start the server with the compose file's own command and wait until it is healthy."""
         service = compose("mlflow")
-        options = dict(option.removeprefix("--").partition("=")[::2] for option in service["command"][2:])
+        words = [re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", word) for word in service["command"][2:]]  # the defaults
+        options = dict(word.removeprefix("--").partition("=")[::2] for word in words)
         options |= {"host": "127.0.0.1", "port": str(self.port), "artifacts-destination": str(self.artifacts)}
-        options["allowed-hosts"] = options["allowed-hosts"].removeprefix("${MLFLOW_ALLOWED_HOSTS:-").rstrip("}")
         command = [f"--{name}={value}" if value else f"--{name}" for name, value in options.items()]
         with (self.folder / "mlflow.log").open("ab") as log:
             self._mlflow = subprocess.Popen(
@@ -93,10 +94,12 @@ class Stores:
             assert time.monotonic() < deadline, "the MLflow server never answered"
             time.sleep(0.5)
 
-    def healthy(self, host: str = "") -> bool:
-        request = urllib.request.Request(f"{self.url}/api/2.0/mlflow/experiments/get?experiment_id=0")
-        if host:
-            request.add_header("Host", host)
+    def healthy(self, **headers: str) -> bool:
+        """Whether the server answers a request with these headers that could change something."""
+        address = f"{self.url}/api/2.0/mlflow/experiments/search"
+        request = urllib.request.Request(
+            address, b'{"max_results": 1}', {"Content-Type": "application/json", **headers}
+        )
         try:
             with urllib.request.urlopen(request, timeout=20) as answer:
                 return answer.status == 200
@@ -237,9 +240,10 @@ def test_each_store_has_a_role_and_a_database_of_its_own(stores: Stores) -> None
     assert answers == {(role, base): role == base for role, base in asked}
 
 
-def test_the_mlflow_server_answers_only_to_its_names(stores: Stores) -> None:
-    assert stores.healthy(f"mlflow:{stores.port}")
-    assert not stores.healthy("attacker.example")
+def test_the_mlflow_server_answers_only_to_its_names_and_pages(stores: Stores) -> None:
+    assert stores.healthy(Host=f"mlflow:{stores.port}", Origin=f"http://127.0.0.1:{stores.port}")
+    assert not stores.healthy(Host="attacker.example")
+    assert not stores.healthy(Origin="http://attacker.example")
 
 
 def test_an_unset_variable_of_postgres_is_named_at_the_start(stores: Stores, tmp_path: Path) -> None:
