@@ -13,6 +13,7 @@ import typer
 
 from pipelines.cli_compare import compare
 from pipelines.cli_evaluate import evaluate
+from pipelines.cli_problems import problems_app
 from pipelines.cli_registry import champions, promote, rollback
 from pipelines.cli_sandbox import judge, sandbox_app
 
@@ -129,6 +130,7 @@ app.command()(rollback)
 app.command()(champions)
 app.command()(judge)
 app.add_typer(sandbox_app, name="sandbox")
+app.add_typer(problems_app, name="problems")
 
 
 def _statement(problem: str) -> str:

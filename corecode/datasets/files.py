@@ -62,9 +62,10 @@ def choose(config: DatasetConfig, seed: int) -> Chosen:
         source = imports[split if split in pools else TRAIN].source
         pool = pools.get(split, rest)
         splits[split] = _choose(split, pool, getattr(config, split), seed, source, found)
-        if split == "validation" and split not in pools:
-            used = {problem.id for problem in splits[split]}
-            rest = [problem for problem in rest if problem.id not in used]
+        if split == "validation" and split not in pools:  # what it takes from train, nobody else may have
+            others = {name: pool for name, pool in pools.items() if name != "test"}
+            without, _ = decontaminate({**others, TRAIN: rest, "test": splits[split]})
+            rest, pools = without.pop(TRAIN), {**pools, **without, "test": pools["test"]}
     return Chosen({split: splits[split] for split in get_args(Split)}, found, imports)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from corecode.config import DatasetConfig
-from corecode.problems import Problem, read_problems
+from corecode.datasets.formats import FORMATS
+from corecode.datasets.reading import NAMED
+from corecode.problems import Problem
 from pipelines.profiles import load_profile
 
 TEXT = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text(encoding="utf-8")
@@ -26,15 +27,13 @@ def test_the_example_problem_is_a_problem() -> None:
     assert problem.program("print(1)").limits.cpu_s == 2.0
 
 
-def test_the_converter_reads_files_of_the_papers_kind(shared: Callable[[str], Path], tmp_path: Path) -> None:
-    scope: dict[str, object] = {}
-    exec(code("python"), scope)
-    target = tmp_path / "rl.jsonl"
-    scope["convert"](shared("data/codecontests/derived_cure_format.json"), target, "codecontests")  # type: ignore[operator]
-    problems = read_problems(target)
-    assert len(problems) == 20
-    assert problems[3].id == "codecontests/3"
-    assert all(problem.tests for problem in problems)
+def test_every_format_flag_and_name_is_documented() -> None:
+    for name in NAMED:
+        assert f"`{name}`" in TEXT
+    for flag in ("several_answers", "names_differ", "contradictory_tests", "duplicate_statement", "broken_tests"):
+        assert f"| `{flag}` |" in TEXT
+    for found in FORMATS:
+        assert any(f"`{field}`" in TEXT for field in found.fields), found.name
 
 
 def test_every_source_is_documented() -> None:
@@ -44,6 +43,6 @@ def test_every_source_is_documented() -> None:
 
 @pytest.mark.parametrize("name", ["qwen2.5-coder-7b", "qwen2.5-coder-14b", "qwen3-4b"])
 def test_the_documented_way_around_a_warm_up_without_data_is_a_valid_profile(name: str) -> None:
-    profile = load_profile(name, ["sft.enabled=false", "dataset.sft=1"])
-    assert (profile.sft.enabled, profile.dataset.sft, profile.dataset.path) == (False, 1, "data/codecontests")
+    profile = load_profile(name, ["sft.enabled=false", "dataset.sft=0"])
+    assert (profile.sft.enabled, profile.dataset.sft, profile.dataset.path) == (False, 0, "data/codecontests")
     assert profile.planner_grpo.prompts_per_step % profile.execution.ranks == 0

@@ -183,6 +183,11 @@ def test_splits_without_a_file_are_dealt_from_train(folder: Path) -> None:
     assert choose(own(folder, **sizes), seed=0) == chosen
     assert {p.id for p in load(own(folder, **sizes), seed=1)["validation"]} != ids["validation"]
     assert load(own(folder, **{**sizes, "sft": 0}), seed=0)["sft"] == []
+    # A warm-up file that holds the same problems gives up those that validation takes.
+    write_problems(folder / "sft.jsonl", [p.model_copy(update={"id": f"other/{p.id}"}) for p in lines if p.references])
+    apart = load(own(folder, **sizes), seed=0)
+    assert not {p.statement for p in apart["validation"]} & {p.statement for p in apart["sft"]}
+    (folder / "sft.jsonl").unlink()
     (folder / "test.jsonl").unlink()
     with pytest.raises(UserError, match=r"cannot read the problem file .*test\.jsonl"):
         load(own(folder, **sizes), seed=0)
