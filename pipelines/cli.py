@@ -83,7 +83,7 @@ def up(
     dagster_port: Annotated[int, typer.Option(help="Port of the Dagster page.")] = 3000,
     mlflow_port: Annotated[int, typer.Option(help="Port of the MLflow page.")] = 5000,
 ) -> None:
-    """Open the Dagster and MLflow pages on this machine's loopback; Ctrl-C ends both."""
+    """Open the Dagster and MLflow pages on this machine's loopback, and run Dagster's daemon; Ctrl-C ends all."""
     from pipelines.cli_up import serve_pages
 
     raise typer.Exit(serve_pages(dagster_port, mlflow_port))
