@@ -68,6 +68,8 @@ def _show_comparison(first: Path, second: Path, arm: str, temperature: float, ag
     print(f"{changes}; the largest changes:" if found.changed else changes)
     for one in found.changed[:SHOWN]:
         print(f"  {one.problem_id}: {100 * one.first:.0f} % -> {100 * one.second:.0f} % of the samples right")
+    if link := page_link([first, second]):
+        print(f"MLflow: {link}")
 
 
 def _show_pooled(runs: list[Path]) -> None:
@@ -91,6 +93,30 @@ def _show_pooled(runs: list[Path]) -> None:
     _show(table)
     print(f"{len(runs)} runs; differences in points, CG as CG_abs (docs/method.md, sections 6 and 7).")
     print("Intervals resample the problems within each run; sd is the standard deviation between the runs.")
+    if link := page_link(runs):
+        print(f"MLflow: {link}")
+
+
+def page_link(runs: list[Path]) -> str | None:
+    """The address of MLflow's page that compares these runs (``corecode up`` opens a local one); None when they are
+    not all of one store."""
+    import json
+    from urllib.parse import quote
+
+    pages: list[tuple[str, str, str]] = []
+    for run in runs:
+        path = run / "collaboration_gain" / "summary.json"
+        facts = json.loads(path.read_text(encoding="utf-8"))["provenance"] if path.is_file() else {}
+        base, found, place = str(facts.get("mlflow_url")).partition("/#/experiments/")
+        if not found:
+            return None
+        experiment, _, run_id = place.partition("/runs/")
+        pages.append((base, experiment, run_id))
+    if len({base for base, _, _ in pages}) != 1:
+        return None
+    ids = quote(json.dumps([run_id for _, _, run_id in pages], separators=(",", ":")))
+    experiments = quote(json.dumps(sorted({experiment for _, experiment, _ in pages}), separators=(",", ":")))
+    return f"{pages[0][0]}/#/compare-runs?runs={ids}&experiments={experiments}"
 
 
 def _interval(figures: dict[str, float | None]) -> tuple[str, str]:

@@ -87,8 +87,8 @@ def recall(tracking: Tracking, run: str) -> Past:
 
 
 def _find(tracking: Tracking, run: str) -> Any:
-    missing = UserError(f"there is no run {run} in MLflow at {tracking.uri}; give the id or the name of a whole run")
-    if not _NAME.fullmatch(run) or (tracking.local and not (tracking.folder / "mlflow.db").is_file()):
+    missing = UserError(f"there is no run {run} in MLflow at {tracking.shown}; give the id or the name of a whole run")
+    if not _NAME.fullmatch(run) or not tracking.exists:
         raise missing
     for field in ("run_id", "run_name"):
         wanted = f"attributes.{field} = '{run}' AND tags.`corecode.kind` = 'run'"
@@ -181,7 +181,7 @@ def _verdict(past: Past, folder: Path) -> int:
 
 
 def _problem_digests(profile: Profile, folder: Path) -> dict[str, str]:
-    from pipelines.stage import problem_files
+    from pipelines.recording import problem_files
 
     return {name: digest for name, digest, _, _ in problem_files(profile, folder)}
 

@@ -35,6 +35,28 @@ def run_metrics(summary: Json) -> dict[str, float]:
     return {name: value for name, value in found.items() if isinstance(value, int | float)}
 
 
+def headline(figures: Mapping[str, float]) -> dict[str, float]:
+    """What stands on the whole run: pass@1, CG and gains in pass@1, and whether thoughts parse. A page that compares
+    runs shows a row for each; the report's stage holds all figures."""
+    return {name: value for name, value in figures.items() if "pass@1/" in name or name.startswith("thought_valid/")}
+
+
+def arm_metrics(summary: Json, arm: str) -> dict[str, float]:
+    """The figures of one arm, under names that are the same for every arm: ``<measure>/T<temperature>``. A team has its
+    CG too."""
+    found: dict[str, float] = {}
+    systems = {name: one["system"] for name, one in summary["collaboration_gain"].items()}
+    for name, value in run_metrics(summary).items():
+        measure, _, rest = name.partition("/")
+        if rest.startswith(f"{arm}/T"):
+            found[f"{measure}/{rest.removeprefix(arm + '/')}"] = value
+        elif measure in ("cg", "cg_abs"):
+            of, comparison, place = rest.split("/", 2)
+            if systems.get(comparison) == arm:
+                found[f"{measure}/{of}/{place}"] = value
+    return found
+
+
 def _measures(figures: Json) -> list[str]:
     return [name for name in figures if name.startswith("pass@") or name == "apr"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,6 @@ import dagster as dg
 from assets import STAGES
 from corecode.config import Profile
 from corecode.errors import InfrastructureError, UserError
-from corecode.fingerprint import file_digest
 from corecode.stages import Job
 from corecode.training.records import METRICS
 from pipelines import progress, provenance
@@ -25,11 +23,11 @@ from pipelines.launchers import Launcher
 from pipelines.launchers.local import Engine, LocalLauncher, job_environment
 from pipelines.launchers.tail import JsonTail
 from pipelines.preflight import is_hub_id
-from pipelines.reconcile import owner_tags, process_tag
+from pipelines.recording import open_runs, problem_files, read_by, record_arms
 from pipelines.redact import redact
 from pipelines.reuse import Cache, keyed, reused_from
-from pipelines.settings import RUN_TAG, STAGES_FILE, RunSettings, read_stages
-from pipelines.tracking import Status, TrackedRun, Tracking, run_key
+from pipelines.settings import STAGES_FILE, RunSettings, read_stages
+from pipelines.tracking import Status, TrackedRun
 from pipelines.versions import chained, output_digest
 
 LARGEST_UPLOAD = 64 * 1024**2
@@ -40,9 +38,6 @@ checkpoints. Not as a RetryPolicy: Dagster would apply one to a bug, and to an i
 anew."""
 RETRY_S = 5.0
 """Before the first retry; twice as long before the second."""
-ENVIRONMENT = "environment.json"
-"""Artifact of a run: with which code, packages and machine it began."""
-DAGSTER_UI = "http://127.0.0.1:3000"
 
 
 @dataclass
@@ -107,6 +102,8 @@ class PipelineStage:
                     on_metrics(job, line)
             self.finished_jobs.append(job)
             self._record(job)
+        kinds = {str(job.spec["kind"]) for job in jobs}
+        self.tracked.datasets(read_by(kinds, problem_files(self.profile, self.folder)))
         self._tag_reused()
 
     def _origins(self, reused: Mapping[str, str]) -> list[str]:
@@ -140,6 +137,7 @@ class PipelineStage:
     def _record(self, job: Job) -> None:
         """Samples and model of a complete job."""
         label = self._label(job)
+        prefix = f"{label}/" if label else ""
         samples = job.folder / "samples.jsonl"
         if samples.is_file():
             # Not splitlines(): a sample may hold characters such as U+2028, which end a line only there.
@@ -150,9 +148,19 @@ class PipelineStage:
         if model.is_dir():
             name = "-".join([self.name, *label.split("/")]).strip("-")
             if folder_bytes(model) <= LARGEST_UPLOAD:
-                self.tracked.model(model, name, {"corecode.path": str(model), "corecode.run": self.folder.name})
+                self.tracked.model(model, name, self._model_tags(job, model), prefix)
             else:
                 self.tracked.tags({f"corecode.model/{name}": str(model)})
+
+    def _model_tags(self, job: Job, model: Path) -> dict[str, str]:
+        return {
+            "corecode.path": str(model),
+            "corecode.run": self.folder.name,
+            "corecode.profile": self.profile.name,
+            "corecode.seed": str(self.profile.seed),
+            "corecode.stage": self.name,
+            "corecode.role": str(job.spec["role"]),
+        }
 
     def datasets(self) -> None:
         sets = problem_files(self.profile, self.folder)
@@ -161,7 +169,7 @@ class PipelineStage:
 
     def build_report(self) -> Path:
         from corecode.evaluation.report.build import build_report
-        from pipelines.figures import run_metrics
+        from pipelines.figures import headline, run_metrics
 
         recorded = read_stages(self.folder)
         facts = {
@@ -179,9 +187,11 @@ class PipelineStage:
         made = json.loads(summary.read_text(encoding="utf-8"))
         self.parent.tags({"corecode.digest": made["digests"]["metrics"]})
         figures = run_metrics(made)
+        self.parent.metrics(headline(figures), 0)
+        self.tracked.metrics(figures, 0)
         for run in (self.parent, self.tracked):
-            run.metrics(figures, 0)
             run.artifact(summary.parent, "report")
+        record_arms(self.profile, self.folder, self.parent, made)
         return summary
 
     def promote(self) -> Mapping[str, Any]:
@@ -214,15 +224,6 @@ class PipelineStage:
         return result
 
 
-def problem_files(profile: Profile, run: Path) -> list[tuple[str, str, str, str]]:
-    """Name, digest, path and purpose (``training``, ``validation``, ``test``) of a run's problem files."""
-    purpose = {"sft": "training", "rl": "training"}
-    return [
-        (f"{profile.dataset.name}-{path.stem}", file_digest(path), str(path), purpose.get(path.stem, path.stem))
-        for path in sorted((run / "problems").glob("*.jsonl"))
-    ]
-
-
 def _final_metrics(jobs: Mapping[str, Job]) -> str:
     """A markdown table of each job's last reported metrics."""
     last: dict[str, dict[str, Any]] = {}
@@ -236,61 +237,6 @@ def _final_metrics(jobs: Mapping[str, Job]) -> str:
         for name in names
     ]
     return "\n".join([f"| metric | {' | '.join(last)} |", "|---|" + "---|" * len(last), *rows])
-
-
-def _open_runs(settings: RunSettings, context: Any, profile: Profile, folder: Path) -> tuple[TrackedRun, TrackedRun]:
-    """The MLflow run of the whole run and the one of this stage; Dagster's run and they name each other."""
-    store = Tracking(home_folder())
-    name = context.asset_key.to_user_string()
-    ids = {
-        "corecode.profile": profile.name,
-        "corecode.seed": str(profile.seed),
-        "corecode.run": folder.name,
-        "corecode.folder": str(folder),
-        "dagster.run_id": context.run_id,
-        "dagster.url": f"{DAGSTER_UI}/runs/{context.run_id}",
-        **owner_tags(),
-    }
-    state = provenance.git_state()
-    git = {"mlflow.source.git.commit": state["commit"], "git.dirty": state["dirty"]} if state else {}
-    versions = {f"version.{package}": version for package, version in provenance.package_versions().items()}
-    parent = store.open(run_key(folder.name), folder.name, {**ids, "corecode.kind": "run"})
-    shown = {
-        "mlflow.source.name": "corecode",
-        "mlflow.user": os.environ.get("USER") or str(os.getuid()),
-        "mlflow.note.content": profile.description,
-    }
-    parent.tags({**ids, **git, **versions, **shown})
-    parent.parameters(profile.model_dump())
-    if parent.fresh:  # what `corecode rerun` needs
-        parent.artifact(folder / "profile.json")
-        parent.document(provenance.environment(), ENVIRONMENT)
-    child = store.open(
-        run_key(folder.name, name),
-        name,
-        {**ids, "corecode.kind": "stage", "corecode.stage": name, "mlflow.parentRunId": parent.id},
-    )
-    child.tags({**ids, **git})
-    child.parameters({"profile": profile.name, "seed": profile.seed, **_slice(profile, name)})
-    context.instance.add_run_tags(
-        context.run_id,
-        {
-            "corecode/profile": profile.name,
-            "corecode/seed": str(profile.seed),
-            RUN_TAG: folder.name,
-            **process_tag(context.run_id),
-            "mlflow/run_id": parent.id,
-            "mlflow/url": parent.url,
-        },
-    )
-    return parent, child
-
-
-def _slice(profile: Profile, stage: str) -> dict[str, Any]:
-    """The section of the profile that a stage reads first of all."""
-    section = {"problems": "dataset", "sft_warmup": "sft", "baselines": "coder_grpo"}.get(stage, stage)
-    values = profile.model_dump().get(section)
-    return {section: values} if values is not None else {}
 
 
 def local_launcher(profile: Profile) -> LocalLauncher:
@@ -327,7 +273,7 @@ def open_stage(settings: RunSettings, context: Any) -> Generator[PipelineStage]:
     try:
         profile, folder = settings.open_folder(context)
         with disk_errors(folder):
-            parent, child = _open_runs(settings, context, profile, folder)
+            parent, child = open_runs(context, profile, folder)
             opened += [child, parent]
             launcher = local_launcher(profile)
             stage = PipelineStage(name, profile, folder, context, parent, child, launcher, started, settings.force)

@@ -214,6 +214,7 @@ class TrackedRun:
         self._waiting: list[tuple[str, float, int, int]] = []
         self._sent = time.monotonic()
         self._last_step: dict[str, int] = {}
+        self._latest: dict[str, tuple[str, float, int, int]] = {}
 
     @property
     def fresh(self) -> bool:
@@ -268,7 +269,8 @@ class TrackedRun:
                 continue
             key = entity_name(name)
             if step > self._known_step(key):
-                self._waiting.append((key, float(value), now, step))
+                self._latest[key] = (key, float(value), now, step)
+                self._waiting.append(self._latest[key])
                 self._last_step[key] = step
         if time.monotonic() - self._sent > FLUSH_S:
             self.flush()
@@ -328,10 +330,13 @@ class TrackedRun:
         ]
         self.attempt("datasets", lambda client: client.log_inputs(self.id, inputs))
 
-    def model(self, folder: Path, name: str, tags: Mapping[str, str]) -> str | None:
+    def model(self, folder: Path, name: str, tags: Mapping[str, str], measured: str | None = None) -> str | None:
         """Log a model folder as a logged model of this run; return its id, None when the store failed.
 
         Finds the one that was logged before under the same name.
+
+        Args:
+            measured: the model has the latest values of this run's metrics that begin so ("": of all).
         """
         found: list[str] = []
 
@@ -348,9 +353,18 @@ class TrackedRun:
             client.log_model_artifacts(model.model_id, str(folder))
             client.finalize_logged_model(model.model_id, "READY")
             found.append(model.model_id)
+            if measured is not None:
+                client.log_batch(self.id, metrics=self._measured(measured, model.model_id))
 
         self.attempt(f"model {name}", action)
         return found[0] if found else None
+
+    def _measured(self, prefix: str, model_id: str) -> list[Any]:
+        """The latest points of the run's own metrics as a model's: the run does not get them twice."""
+        from mlflow.entities import Metric
+
+        chosen = [point for key, point in self._latest.items() if key.startswith(prefix) and "seconds" not in key]
+        return [Metric(*point, model_id=model_id) for point in chosen]
 
     def end(self, status: Status) -> None:
         """Send what waits and end the run. A store that does not answer is asked again for a while; then the metrics

@@ -65,9 +65,10 @@ def wait_for_file(folder: Path, pattern: str) -> None:
 
 
 def tracked(home: Path) -> dict[str, Any]:
-    """MLflow runs of a home by name."""
+    """MLflow runs of a home: whole runs by name, those of a stage by its name."""
     store = Tracking(home)
-    return {run.info.run_name: run for run in store.client.search_runs([store.experiment])}
+    found = store.client.search_runs([store.experiment], "tags.`corecode.kind` != 'arm'")
+    return {run.data.tags.get("corecode.stage", run.info.run_name): run for run in found}
 
 
 def dagster_run(home: Path, run: Path) -> Any:

@@ -185,10 +185,11 @@ def wait_for(folder: Path, pattern: str) -> Path:
 
 
 def tracked(stores: Stores, run: Path) -> Mapping[str, Any]:
-    """MLflow's runs of one pipeline run, by name."""
+    """MLflow's runs of one pipeline run: the whole run by its name, those of a stage by its name."""
     store = Tracking(run.parents[1])
-    found = store.client.search_runs([store.experiment], f"tags.`corecode.run` = '{run.name}'")
-    return {one.info.run_name: one for one in found}
+    wanted = f"tags.`corecode.run` = '{run.name}' AND tags.`corecode.kind` != 'arm'"
+    found = store.client.search_runs([store.experiment], wanted)
+    return {one.data.tags.get("corecode.stage", one.info.run_name): one for one in found}
 
 
 def dagster_status(run: Path) -> str:
