@@ -75,7 +75,7 @@ check-definitions: setup
 
 docs: setup ## the documentation as a site: site/index.html
 	@$(BIN)/python -m pipelines.profiles.reference
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs --quiet build --strict --clean
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean >$(VENV)/docs.log 2>&1 || { cat $(VENV)/docs.log; false; }
 	@echo site/index.html
 
 format: setup ## rewrite all files in the project's style

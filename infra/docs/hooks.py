@@ -17,11 +17,10 @@ _FORMULA = re.compile(r'<(span|div) class="arithmatex">\s*\\[(\[](.*?)\\[)\]]\s*
 
 
 def on_config(config: Any) -> Any:
-    """The navigation holds every page once: pages that are not named come last."""
+    """The navigation holds every page once: pages that it does not name come last."""
     pages = {path.name for path in Path(config.docs_dir).glob("*.md")}
-    named = [name for section in config.nav for names in section.values() for name in names]
-    config.nav = [{title: names} for section in config.nav for title, names in section.items()]
-    if unnamed := sorted(pages - set(named)):
+    named = {name for section in config.nav for names in section.values() for name in names}
+    if unnamed := sorted(pages - named):
         config.nav.append({"More": unnamed})
     return config
 

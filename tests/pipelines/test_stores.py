@@ -247,6 +247,17 @@ def test_the_mlflow_server_answers_only_to_its_names_and_pages(stores: Stores) -
     assert not stores.healthy(Origin="http://attacker.example")
 
 
+@pytest.mark.parametrize(
+    "path", ["../escaped", "%2e%2e/escaped", "..%2fescaped", "a/../../escaped", "%2ftmp%2fescaped"]
+)
+def test_artifacts_cannot_leave_their_folder(stores: Stores, path: str) -> None:
+    address = f"{stores.url}/api/2.0/mlflow-artifacts/artifacts/{path}"
+    with pytest.raises(urllib.error.HTTPError):
+        urllib.request.urlopen(urllib.request.Request(address, b"x", method="PUT"), timeout=60)
+    assert not list(stores.folder.rglob("escaped"))
+    assert not Path("/tmp/escaped").exists()
+
+
 def test_an_unset_variable_of_postgres_is_named_at_the_start(stores: Stores, tmp_path: Path) -> None:
     ended = finish(start(stores, tmp_path / "home", PGPASSWORD="", PGPASSFILE="/dev/null"))
     assert ended.code == 1
