@@ -131,6 +131,11 @@ def _lines(problems: Iterable[Problem]) -> str:
     return "".join(json.dumps(p.model_dump(exclude_defaults=True), ensure_ascii=False) + "\n" for p in problems)
 
 
+def read_split(path: Path) -> list[Problem]:
+    """Read a problem file of a run, which is empty where the profile asks for no problems of a split."""
+    return read_problems(path) if path.stat().st_size else []
+
+
 def read_problems(path: Path) -> list[Problem]:
     """Read a problem file.
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corecode.errors import InfrastructureError, UserError
-from corecode.problems import Problem, read_problems, write_problems
+from corecode.problems import Problem, read_split, write_problems
 from pipelines.home import home_folder, one_at_a_time, prepare_home, write_text
 from pipelines.preflight import check_inputs, needed_bytes
 from pipelines.profiles import changed_profile, load_profile
@@ -71,7 +71,7 @@ class Source:
         """A split of the run's problems; made again from the profile where there is no run."""
         path = self.run / "problems" / f"{split}.jsonl" if self.run else None
         if path is not None and path.is_file():
-            return read_problems(path)
+            return read_split(path)
         from corecode.datasets import load
 
         splits = load(self.profile.dataset, self.seed)
@@ -187,22 +187,18 @@ def _problems(request: Request, source: Source, trained: bool) -> tuple[list[Pro
         problems = source.problems("test")
     else:
         from corecode.datasets import read
+        from corecode.datasets.decontaminate import decontaminate
 
         problems, summary = read(request.benchmark)
         for reason, count in summary.reasons().items():
             _say(f"{request.benchmark}: {count} records refused or flagged: {reason}")
         if trained:
-            seen = {key for split in SEEN_IN_TRAINING for problem in source.problems(split) for key in _keys(problem)}
-            fresh = [problem for problem in problems if not seen & _keys(problem)]
-            problems, left_out = fresh, len(problems) - len(fresh)
+            seen = [problem for split in SEEN_IN_TRAINING for problem in source.problems(split)]
+            kept, found = decontaminate({"benchmark": problems, "test": seen})  # the rules are symmetric
+            problems, left_out = kept["benchmark"], len(found.removed)
     if not problems:
         raise UserError(f"benchmark {request.benchmark}: {source.name} was trained on each of its problems")
     return problems[: request.limit], left_out
-
-
-def _keys(problem: Problem) -> set[str]:
-    """What a problem is recognised by: its id, and its statement without regard to white space."""
-    return {problem.id, " ".join(problem.statement.split())}
 
 
 def _digest(profile: Profile, source: Source, problems: Sequence[Problem]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from corecode.datasets.decontaminate import decontaminate
 from corecode.evaluation.claims import Claim
-from corecode.problems import Problem, read_problems
+from corecode.problems import Problem, read_split
 
 SPLITS = ("sft", "rl", "validation", "test")
 MOST_REFUSED = 0.1
@@ -69,8 +69,7 @@ def problems_are_validated(run: Path) -> Claim:
 
 
 def _splits(run: Path) -> dict[str, list[Problem]]:
-    paths = {split: run / "problems" / f"{split}.jsonl" for split in SPLITS}
-    return {split: read_problems(path) if path.stat().st_size else [] for split, path in paths.items()}
+    return {split: read_split(run / "problems" / f"{split}.jsonl") for split in SPLITS}
 
 
 def _summary(run: Path) -> dict[str, Any]:

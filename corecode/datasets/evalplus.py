@@ -104,6 +104,11 @@ def convert(record: Record, origin: Origin) -> Converted:
     )
 
 
+def refuse_hub(record: Record, origin: Origin) -> Converted:
+    """A record of MBPP+ as it lies on the hub: read as MBPP it would pass for MBPP+ without the added inputs."""
+    raise Refused("its check needs numpy, which the sandbox has not; use the benchmark's file with base_input")
+
+
 def _wording(prompt: str) -> str:
     """The text of a prompt that is a program with nothing but a docstring."""
     tree = parse(prompt)

@@ -46,6 +46,7 @@ FORMATS = (
     OWN,
     _format("evalplus", "task_id prompt entry_point canonical_solution base_input", evalplus.convert),
     _format("humaneval", "task_id prompt entry_point canonical_solution test", humaneval.convert),
+    _format("mbpp+ of the hub", "task_id prompt test_list test", evalplus.refuse_hub),
     _format("mbpp", "task_id text test_list", mbpp.convert, mbpp.split_of),
     _format("mbpp-sanitized", "task_id prompt test_list", mbpp.convert, mbpp.split_of),
     _format("gen-verse-function", "question test_list test_method", codecontests.convert_lists),

@@ -19,13 +19,10 @@ from corecode.problems import Problem, content_digest
 
 NAMED = {
     "mbpp": "google-research-datasets/mbpp",
-    "humaneval+": "evalplus/humanevalplus",
-    "mbpp+": "evalplus/mbppplus",
     "codecontests": "Gen-Verse/CodeContests",
     "codecontests-train": "Gen-Verse/CodeContests_train",
     "codeforces": "Gen-Verse/CodeForces",
     "livebench": "Gen-Verse/LiveBench-ReasonFlux",
-    "livecodebench": "livecodebench/code_generation_lite",
 }
 """Benchmarks by a short name, with their place on the hub. ``humaneval`` is read from its installed package."""
 
@@ -131,8 +128,9 @@ def _located(source: str, split: str | None) -> Iterator[tuple[str, Record, Orig
             return
         name = NAMED.get(source, source)
         if records.is_hub_id(name):
+            short = name.rpartition("/")[2].removesuffix(records.RENAMED)
             for number, record in records.hub_records(name, split):
-                yield f"{name}, record {number}", record, Origin(name.rpartition("/")[2], number - 1)
+                yield f"{name}, record {number}", record, Origin(short, number - 1)
             return
         if name == source and path.parent == Path():
             known = ", ".join(sorted([*NAMED, "humaneval"]))

@@ -19,7 +19,7 @@ ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz", ".parquet")
 DEFAULT_SPLIT = "test"
 """The split that is read where a source has one of this name and none is asked for."""
 _HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
-_RENAMED = "-ReasonFlux"
+RENAMED = "-ReasonFlux"
 """Ending that the paper's authors added to the names of some of their data sets; ids with and without it are tried."""
 
 
@@ -139,7 +139,7 @@ def _stream(name: str, split: str | None) -> Iterator[Record]:
     from datasets import get_dataset_split_names, load_dataset
     from datasets.exceptions import DatasetNotFoundError, DatasetsError
 
-    other = name.removesuffix(_RENAMED) if name.endswith(_RENAMED) else name + _RENAMED
+    other = name.removesuffix(RENAMED) if name.endswith(RENAMED) else name + RENAMED
     for one in (name, other):
         try:
             splits = get_dataset_split_names(one)

@@ -339,3 +339,88 @@ def test_broken_tests_are_flagged_by_name(shared: Shared, tmp_path: Path, judge:
     problems, summary = read(path, judge=judge)
     assert issues(summary, "broken_tests") == {"mbpp/3": "its reference solutions fail: wrong_answer on 1 tests"}
     assert [problem.flags for problem in problems] == [[], ["broken_tests"]]
+
+
+# Sources.
+
+
+def test_a_folder_gives_its_test_split_unless_another_is_asked_for(shared: Shared, tmp_path: Path) -> None:
+    lines = shared("data/derived_shapes/livecodebench_shape.jsonl").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "test.jsonl").write_text(lines[0], encoding="utf-8")
+    (tmp_path / "train.jsonl.gz").write_bytes(gzip.compress("\n".join(lines[1:]).encode()))
+    assert [p.id for p in read(tmp_path)[0]] == ["livecodebench/1873_A"]
+    assert len(read(tmp_path, split="train")[0]) == 2
+    with pytest.raises(UserError, match=r"has no file of the split 'validation'; it has test\.jsonl, train\.jsonl\.gz"):
+        read(tmp_path, split="validation")
+    with pytest.raises(UserError, match="belong to no split"):
+        read(tmp_path / "test.jsonl", split="test")
+    (tmp_path / "train.jsonl.gz").write_bytes(b"\x1f\x8b but no more")
+    with pytest.raises(UserError, match="not a whole gzip file"):
+        read(tmp_path, split="train")
+
+
+def test_parquet_files_are_read_like_the_others(shared: Shared, tmp_path: Path) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    path = shared("data/derived_shapes/code_contests_deepmind_shape.jsonl")
+    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    parquet.write_table(pyarrow.Table.from_pylist(records), tmp_path / "part.parquet")
+    assert read(tmp_path / "part.parquet")[0] == read(path)[0]
+    (tmp_path / "part.parquet").write_bytes(b"PAR1")
+    with pytest.raises(UserError, match="not a Parquet file"):
+        read(tmp_path / "part.parquet")
+
+
+def test_the_hubs_old_and_new_names_are_both_found(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub is played by a function: it knows one set, under the new name."""
+    import datasets
+    from datasets.exceptions import DatasetNotFoundError
+
+    records = json.loads(shared("data/derived_shapes/cure_shape.json").read_text(encoding="utf-8"))
+
+    def splits(name: str) -> list[str]:
+        if name != "Gen-Verse/LiveBench-ReasonFlux":
+            raise DatasetNotFoundError(name)
+        return ["train", "test"]
+
+    def stream(name: str, split: str, streaming: bool) -> Any:
+        assert streaming
+        return iter(records if split == "test" else records[:3])
+
+    monkeypatch.setattr(datasets, "get_dataset_split_names", splits)
+    monkeypatch.setattr(datasets, "load_dataset", stream)
+    by_name, by_new, by_old = (
+        read(source)[0] for source in ("livebench", "Gen-Verse/LiveBench-ReasonFlux", "Gen-Verse/LiveBench")
+    )
+    assert by_name == by_new == by_old
+    assert len(by_name) == 8
+    assert len(read("Gen-Verse/LiveBench", limit=2, split="train")[0]) == 2
+    with pytest.raises(UserError, match="has the splits train, test, not 'dev'"):
+        read("Gen-Verse/LiveBench", split="dev")
+    with pytest.raises(UserError, match="has no data set Gen-Verse/Nothing"):
+        read("Gen-Verse/Nothing")
+
+
+def test_sets_whose_check_needs_numpy_are_refused_with_the_remedy(tmp_path: Path) -> None:
+    human = {
+        "task_id": "HumanEval/0",
+        "prompt": "def f(a):\n    '''Same.'''\n",
+        "entry_point": "f",
+        "canonical_solution": "    return a\n",
+    }
+    plus = {
+        "task_id": 2,
+        "prompt": "Add.",
+        "code": "def f(a): return a",
+        "test_list": ["assert f(1) == 1"],
+        "test": "x",
+    }
+    path = tmp_path / "plus.jsonl"
+    for record in (
+        {**human, "test": "import numpy as np\n\ndef check(candidate):\n    assert candidate(1) == 1\n"},
+        plus,
+    ):
+        path.write_text(json.dumps(record), encoding="utf-8")
+        with pytest.raises(UserError, match=r"needs numpy.* use the .*file with base_input"):
+            read(path)

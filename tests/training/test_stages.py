@@ -14,6 +14,7 @@ from tiny import need_sandbox
 
 from corecode.config import Profile
 from corecode.errors import UserError
+from corecode.problems import read_split
 from corecode.stages import Job, baseline_jobs, evaluation_jobs, grpo_job, make_problems, sft_jobs
 from corecode.training.job import main, run_job
 from corecode.training.records import write_json
@@ -224,3 +225,36 @@ def test_only_right_references_are_taught(tmp_path: Path) -> None:
 
 def test_a_complete_evaluation_leaves_no_ledger(chain: Path) -> None:
     assert not list(chain.glob("evaluation/*/unfinished"))
+
+
+def test_problems_json_says_what_was_removed_refused_and_broken(tmp_path: Path) -> None:
+    need_sandbox()
+    folder = tmp_path / "data"
+    folder.mkdir()
+    test = [{"input": "2", "output": "4"}]
+    names = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta"]
+    right, wrong = [{"program": "print(int(input()) * 2)"}], [{"program": "print(5)"}]
+    rows = [{"id": name, "statement": f"Double {name}.", "tests": test, "references": right} for name in names]
+    rows[2]["references"] = wrong
+    rows.append({**rows[0], "id": "again"})
+    (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    tests = [{"id": "t", "statement": "double BETA", "tests": test}]
+    (folder / "test.jsonl").write_text(json.dumps(tests[0]) + "\n")
+    own = profile(dataset={"name": "file", "path": str(folder), "sft": 5, "rl": 5, "validation": 1, "test": 1})
+    summary = make_problems(own, tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "problems" / "problems.json").read_text()) == json.loads(json.dumps(summary))
+    (removed,) = summary["decontamination"]["removed"]
+    assert (removed["split"], removed["problem"], removed["reason"]) == ("train", "beta", "same_words")
+    source = summary["validation"]["sources"]["train"]
+    assert [(one["problem"], one["reason"]) for one in source["refused"]] == [("again", "duplicate")]
+    broken = [one["problem"] for issues in summary["validation"]["broken_tests"].values() for one in issues]
+    assert broken == ["gamma"]
+    kept = {split: read_split(tmp_path / "run" / "problems" / f"{split}.jsonl") for split in ("rl", "validation")}
+    assert [p.flags for problems in kept.values() for p in problems if p.id == "gamma"] == [["broken_tests"]]
+    without = profile(
+        sft={"enabled": False},
+        model={"path": "some/model"},
+        dataset={"name": "file", "path": str(folder), "sft": 0, "rl": 5, "validation": 1, "test": 1},
+    )
+    assert make_problems(without, tmp_path / "other")["counts"] == {"sft": 0, "rl": 5, "validation": 1, "test": 1}
+    assert read_split(tmp_path / "other" / "problems" / "sft.jsonl") == []
