@@ -20,3 +20,13 @@ def redact(text: str) -> str:
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, MASK)
     return text
+
+
+def shown_cause(error: BaseException) -> BaseException | None:
+    """The error, for ``raise ... from``; None where it or its own cause holds a secret, since logs show causes."""
+    link: BaseException | None = error
+    while link is not None:
+        if redact(str(link)) != str(link):
+            return None
+        link = link.__cause__ or link.__context__
+    return error

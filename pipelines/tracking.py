@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from corecode.errors import InfrastructureError
 from pipelines import unsent
 from pipelines.home import one_at_a_time
-from pipelines.redact import redact
+from pipelines.redact import redact, shown_cause
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -155,7 +155,7 @@ class Tracking:
             reason = redact(" ".join(str(error).split())[:300])
             raise InfrastructureError(
                 f"MLflow at {self.shown} does not answer; start it or unset MLFLOW_TRACKING_URI ({reason})"
-            ) from error
+            ) from shown_cause(error)
 
     def _find_experiment(self, client: MlflowClient) -> str:
         from mlflow.exceptions import MlflowException

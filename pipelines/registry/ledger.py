@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corecode.errors import InfrastructureError
-from pipelines.redact import redact
+from pipelines.redact import redact, shown_cause
 from pipelines.registry import MODEL
 from pipelines.registry.gate import Finding
 from pipelines.registry.history import Entry, Request, State, decide, read_entry
@@ -46,7 +46,9 @@ class Ledger:
             yield
         except (MlflowException, OSError) as error:
             reason = redact(" ".join(str(error).split())[:300])
-            raise InfrastructureError(f"the registry in MLflow at {self._store.shown} failed: {reason}") from error
+            raise InfrastructureError(f"the registry in MLflow at {self._store.shown} failed: {reason}") from (
+                shown_cause(error)
+            )
 
     def read(self) -> list[Entry]:
         """All entries in order. Versions that were registered by hand have no ``corecode.kind`` and are none."""

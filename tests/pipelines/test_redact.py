@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from teams import command
+from servers import mlflow_server
+from teams import ROOT, command
 
 from corecode.errors import InfrastructureError, UserError
 from pipelines.home import plain_name
-from pipelines.redact import redact
+from pipelines.redact import redact, shown_cause
 from pipelines.settings import RunSettings
 from pipelines.tracking import Tracking, run_key
 
@@ -56,6 +60,48 @@ def test_tags_parameters_and_problems(new_home: Callable[[str], Path], monkeypat
     assert PASSWORD not in written
     assert "http://host/v1" in written
     assert "no route to http://host/v1" in run.problems[0]
+
+
+def test_a_cause_that_holds_a_secret_is_not_shown() -> None:
+    plain, secret = ValueError("no answer"), ConnectionError(f"http://me:{PASSWORD}@host/api refused")
+    assert shown_cause(plain) is plain
+    assert shown_cause(secret) is None
+    plain.__context__ = secret
+    assert shown_cause(plain) is None
+
+
+def test_a_whole_run_and_its_champion_leave_no_secret(new_home: Callable[[str], Path], memory: Path) -> None:
+    """Every file of the home and of the server is searched, and what was printed."""
+    home, kept = memory / "secretive", new_home("secretive-server")
+    with mlflow_server(kept) as uri:
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "CORECODE_HOME": str(home),
+            "HF_TOKEN": TOKEN,
+            "MLFLOW_TRACKING_URI": uri.replace("http://", f"http://me:{PASSWORD}@"),
+        }
+        done = subprocess.run(
+            [
+                sys.executable,
+                str(Path(__file__).with_name("fake_chain.py")),
+                "run",
+                "smoke",
+                "--set",
+                "dataset.test=60",
+            ],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env=environment,
+            timeout=500,
+        )
+    assert done.returncode == 0, done.stderr
+    assert "champion: the first champion" in done.stderr
+    texts = {path: path.read_bytes() for root in (home, kept) for path in root.rglob("*") if path.is_file()}
+    assert any(b"first champion" in text for text in texts.values())
+    texts[Path("printed")] = (done.stdout + done.stderr).encode()
+    assert [path for path, text in texts.items() if PASSWORD.encode() in text or TOKEN.encode() in text] == []
 
 
 def test_an_address_with_a_password_is_said_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
