@@ -16,7 +16,8 @@ def evaluate(
     ] = None,
     run: Annotated[str | None, typer.Option(help="Take the weights of this run: its name, or its folder.")] = None,
     model: Annotated[
-        str | None, typer.Option(help="Take the weights of 'champion', or of a folder that holds team.json.")
+        str | None,
+        typer.Option(help="Take the weights of 'champion', of a version, or of a folder with team.json."),
     ] = None,
     profile: Annotated[str | None, typer.Option(help="Take the untrained model of this profile.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Evaluate the first problems only.")] = None,

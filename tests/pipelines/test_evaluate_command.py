@@ -152,7 +152,7 @@ def test_finished_arms_serve_other_evaluations(home: Path) -> None:
         (Request(("base/cot",), run="first", overrides=("seed=3",)), "follow from the run's seed 0"),
         (Request(("sft/alone",), run="first", overrides=("evaluation.sample=3",)), "did you mean 'evaluation.samples'"),
         (Request(("sft/alone",), run="first", benchmark="nothing"), "no file, folder or benchmark 'nothing'"),
-        (Request(("sft/alone",), model="champion"), "there is no champion"),
+        (Request(("final/team",), model="nowhere"), "nowhere holds no team.json"),
     ],
 )
 def test_what_cannot_be_met_is_said_before_anything_is_written(home: Path, request_: Request, sentence: str) -> None:
