@@ -49,7 +49,7 @@ def test_plain_lines_are_few_and_complete() -> None:
     assert len([line for line in lines if "planner_grpo" in line and "/30" in line]) == 10
     assert lines[-4:-1] == ["[4/8] coder_grpo", "      something to know", "      coder_grpo did not finish"]
     assert "      done in 2:05" in lines
-    assert str(reporter.error) == "first"
+    assert str(reporter.error) == "second"
 
 
 def test_bars_show_stage_step_reward_and_time_left() -> None:
