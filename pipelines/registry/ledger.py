@@ -8,7 +8,7 @@ tags only show the result, and :meth:`Ledger.settle` does not return before they
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -111,7 +111,19 @@ class Ledger:
         return replace(entry, finding=finding, previous=previous)
 
     def _tag(self, version: int, name: str, value: str) -> None:
-        self._store.client.set_model_version_tag(MODEL, str(version), f"corecode.{name}", value[:4000])
+        self._write(
+            lambda: self._store.client.set_model_version_tag(MODEL, str(version), f"corecode.{name}", value[:4000])
+        )
+
+    @staticmethod
+    def _write(write: Callable[[], None]) -> None:
+        """Of two processes that add a row at once the store refuses one, which finds the row when it tries again."""
+        from mlflow.exceptions import MlflowException
+
+        try:
+            write()
+        except MlflowException:
+            write()
 
     def aliases(self) -> dict[str, int]:
         """Version of each alias."""
@@ -133,12 +145,15 @@ class Ledger:
         with self.answering():
             for alias, entry in ((CHAMPION, state.champion), (CHALLENGER, state.challenger)):
                 if entry is not None and present.get(alias) != entry.version:
-                    self._store.client.set_registered_model_alias(MODEL, alias, str(entry.version))
+                    self._alias(alias, entry.version)
                     changed = True
                 elif entry is None and alias in present:
                     self._store.client.delete_registered_model_alias(MODEL, alias)
                     changed = True
         return changed
+
+    def _alias(self, alias: str, version: int) -> None:
+        self._write(lambda: self._store.client.set_registered_model_alias(MODEL, alias, str(version)))
 
     def append(self, request: Request, source: str, run_id: str | None) -> int:
         """Add an entry; return its version. An offered team is the challenger until it is decided."""
@@ -146,7 +161,7 @@ class Ledger:
             self._create_model()
             version = self._create_version(request, source, run_id)
             if request.kind == "offer":
-                self._store.client.set_registered_model_alias(MODEL, CHALLENGER, str(version))
+                self._alias(CHALLENGER, version)
         return version
 
     def _create_model(self) -> None:
