@@ -24,7 +24,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 phase = @start=$$SECONDS; $(2) && printf '%-12s ok, %s s\n' '$(1)' $$((SECONDS - start)) \
 	|| { printf '%-12s FAILED after %s s\n' '$(1)' $$((SECONDS - start)); exit 1; }
 
-.PHONY: help setup vllm smollm2 quickstart quickstart-full test lint docs format check-definitions clean
+.PHONY: help setup vllm smollm2 quickstart quickstart-full test lint docs lock format check-definitions clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -69,6 +69,9 @@ lint: setup ## style and types
 	$(call phase,ruff,$(BIN)/ruff check --quiet .)
 	$(call phase,format,$(BIN)/ruff format --check --quiet .)
 	$(call phase,pyright,$(BIN)/pyright >$(VENV)/pyright.log || { cat $(VENV)/pyright.log; false; })
+
+lock: setup ## pin the versions of this environment in requirements.lock
+	@$(BIN)/python -m pipelines.lock >requirements.lock.partial && mv requirements.lock.partial requirements.lock
 
 check-definitions: setup
 	$(call phase,definitions,VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/dg check defs >$(VENV)/definitions.log 2>&1 || { cat $(VENV)/definitions.log; false; })
