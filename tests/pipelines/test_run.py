@@ -53,7 +53,7 @@ def start(home: Path, arguments: list[str], **environment: str) -> subprocess.Po
 
 
 def finish(process: subprocess.Popen[str], home: Path) -> Ended:
-    out, err = process.communicate(timeout=180)
+    out, err = process.communicate(timeout=400)
     return Ended(process.returncode, out, err, home)
 
 
@@ -278,6 +278,10 @@ with open_instance(pathlib.Path({str(done.home)!r})) as instance:
         )
         print(json.dumps([event.asset_key.to_user_string() for event in ended.get_asset_materialization_events()]))
         print(instance.get_run_by_id(ended.run_id).tags["corecode/run"])
+    wrong = defs.resolve_job_def("report").execute_in_process(
+        RunSettings(run="nothing").run_config(), instance=instance, partition_key="smoke|3", raise_on_error=False
+    )
+    print([event.event_type_value for event in wrong.all_events if event.is_step_failure or event.is_step_up_for_retry])
 """
     command = [sys.executable, "-c", program]
     environment = {**os.environ, "CORECODE_HOME": str(done.home), "PYTHONPATH": str(ROOT)}
@@ -288,6 +292,7 @@ with open_instance(pathlib.Path({str(done.home)!r})) as instance:
         again.run.name,
         '["collaboration_gain"]',
         done.run.name,
+        "['STEP_FAILURE']",  # a user's mistake is not tried again
     ]
     assert Tracking(done.home).running() == []
 
