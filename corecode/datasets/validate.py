@@ -14,6 +14,7 @@ same statement and tests. Flagged:
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -60,20 +61,15 @@ class Examined:
     flagged: list[Issue] = field(default_factory=list[Issue])
 
 
-def normalised(statement: str) -> str:
-    """Letters and digits of a statement, in small letters, words parted by single blanks."""
-    return " ".join(re.findall(r"\w+", statement.lower()))
-
-
 def examine(problems: Iterable[Problem]) -> Examined:
     """Refuse duplicates, flag what rewards must not use. Order is kept."""
     result = Examined()
     ids: set[str] = set()
-    contents: dict[tuple[str, str], str] = {}
+    contents: dict[str, str] = {}
     statements: dict[str, str] = {}
     for problem in problems:
         statement = " ".join(problem.statement.split())
-        content = (statement, "".join(test.model_dump_json() for test in problem.tests))
+        content = _digest(statement, *(test.model_dump_json() for test in problem.tests))
         if problem.id in ids:
             result.refused.append(Issue(problem.id, "duplicate_id", "an earlier problem has this id"))
             continue
@@ -89,6 +85,14 @@ def examine(problems: Iterable[Problem]) -> Examined:
         result.flagged += [Issue(problem.id, reason, detail) for reason, detail in found.items()]
         result.problems.append(with_flags(problem, found))
     return result
+
+
+def _digest(*parts: str) -> str:
+    """Stands for the parts: a data set's tests can be larger than memory should hold twice."""
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(f"{len(part)} {part}".encode(errors="surrogatepass"))
+    return found.hexdigest()
 
 
 def with_flags(problem: Problem, flags: Iterable[str]) -> Problem:

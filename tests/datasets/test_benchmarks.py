@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from corecode.datasets import ImportSummary, read
+from corecode.datasets.validate import static_flags
 from corecode.errors import UserError
 from corecode.execution import Executor
 from corecode.problems import Problem
@@ -328,6 +329,36 @@ def sample(path: Path, folder: Path, keep: Callable[[int, dict[str, Any]], bool]
     target = folder / "sample.jsonl"
     target.write_text("\n".join(map(json.dumps, kept)), encoding="utf-8")
     return target
+
+
+LARGEST = """
+numbers = list(map(int, open(0).read().split()))[1:]
+pairs = list(zip(numbers[::2], numbers[1::2]))
+found = [-1]
+for n in pairs[0]:
+    p = 2
+    while n > 1:
+        if p * p > n:
+            p = n
+        if n % p == 0:
+            if all(a % p == 0 or b % p == 0 for a, b in pairs):
+                found.append(p)
+            while n % p == 0:
+                n //= p
+        p += 1
+print(max(found))
+"""
+"""Answers 1025/B with the largest prime that is right, where the stored answers are others."""
+
+
+def test_a_checker_accepts_what_plain_comparison_calls_wrong(shared: Shared, sandbox: Sandbox) -> None:
+    problems, _ = loaded(shared("data/derived_shapes/codeforces_openr1_shape.jsonl"))
+    checked = problems["codeforces/1025/B"]
+    plain = checked.model_copy(update={"checker": None})
+    jobs = [(checked, LARGEST), (checked, "print(-1)"), (plain, LARGEST)]
+    judged = sandbox.judge([problem.program(code) for problem, code in jobs])
+    assert [one.verdict for one in judged] == [Verdict.ACCEPTED, Verdict.WRONG_ANSWER, Verdict.WRONG_ANSWER]
+    assert list(static_flags(plain)) == ["several_answers"]
 
 
 def test_broken_tests_are_flagged_by_name(shared: Shared, tmp_path: Path, judge: Any) -> None:
