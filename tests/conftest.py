@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +13,11 @@ from sandbox import Sandbox, SandboxUnavailable, open_sandbox
 
 BACKENDS = ("bubblewrap", "docker")
 IN_CI = os.environ.get("CI") == "true"
+
+# A shell starts background commands with SIGINT ignored, and every process below would inherit that: no test of Ctrl-C
+# could pass.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def missing(reason: str) -> None:
