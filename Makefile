@@ -24,7 +24,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 phase = @start=$$SECONDS; $(2) && printf '%-12s ok, %s s\n' '$(1)' $$((SECONDS - start)) \
 	|| { printf '%-12s FAILED after %s s\n' '$(1)' $$((SECONDS - start)); exit 1; }
 
-.PHONY: help setup vllm smollm2 quickstart quickstart-full test lint docs lock format check-definitions clean
+.PHONY: help setup vllm smollm2 quickstart quickstart-full test gpu-check lint docs lock format check-definitions clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -64,6 +64,9 @@ smollm2: setup ## every stage with a real pretrained model on HumanEval
 # In CI nothing may be missing, so the server's environment is made there.
 test: setup lint check-definitions $(if $(filter true,$(CI)),vllm) ## style, types, definitions and all tests
 	$(call phase,pytest,$(BIN)/python -m pytest)
+
+gpu-check: setup ## a few training steps on one GPU, at most 8 minutes; figures in gpu-check.json
+	@$(BIN)/python -m benchmarks.gpu_check
 
 lint: setup ## style and types
 	$(call phase,ruff,$(BIN)/ruff check --quiet .)
