@@ -80,7 +80,7 @@ def check(rehearse: bool) -> dict[str, Any]:
     profile = Profile.model_validate(settings(rehearse))
     execution = profile.execution
     environment = job_environment(execution.threads, execution.device, offline=True)
-    launcher = LocalLauncher(environment=environment, engine=Engine("deepspeed", 1), grace_s=0.0)
+    launcher = LocalLauncher(environment=environment, engine=Engine(execution.engine, execution.ranks), grace_s=0.0)
     run = Path(tempfile.mkdtemp(prefix="corecode-gpu-check-"))
 
     def kill(_job: Any, line: Mapping[str, Any]) -> None:
