@@ -18,7 +18,7 @@ from pathlib import Path
 PROJECT = Path(__file__).parent.parent / "pyproject.toml"
 EXTRAS = ("dev",)
 HEAD = """\
-# The environment that the results in docs/ were made with: every package that
+# The environment that this project is developed and tested in: every package that
 # `pip install -e '.[dev]'` needs, pinned.
 # Made by `make lock` with Python {python} on {system}; see docs/reproducibility.md.
 """
