@@ -146,6 +146,9 @@ class GRPOConfig(Section):
     """How the trained role is sampled."""
     partner_sampling: SamplingConfig = SamplingConfig()
     """How the frozen roles are sampled."""
+    dynamic_sampling: int = Field(default=0, ge=0)
+    """How many times a group whose samples all earn the same reward, and from which nothing is learnt, is sampled
+    again at most; 0 for never. A step then takes up to this many times longer."""
     validate_every: int = Field(default=10, ge=0)
     """Steps between two points of the validation curves; 0 for none."""
     checkpoint_every: int = Field(default=10, ge=0)

@@ -9,13 +9,14 @@ verdict is masked out of the loss as TRL masks it out of the advantages.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Generator as Yields
-from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate.utils import gather_object
 from datasets import Dataset
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import PrinterCallback
@@ -34,8 +35,11 @@ from corecode.training.ranks import gathered
 from corecode.training.recording import Recorder
 from corecode.training.records import Journal
 from corecode.training.resuming import Resuming
-from corecode.training.scene import Scene
+from corecode.training.scene import Rated, Scene
 from corecode.training.validation import Validator
+
+SampleRows = Callable[[list[int], int], tuple[list[list[int]], list[list[float]] | None]]
+"""Samples some rows of the batch for the n-th time; returns their tokens and, from vLLM, the log-probabilities."""
 
 CPU_ROWS = 16
 """Rows of one forward pass on a CPU."""
@@ -56,6 +60,10 @@ class RoleTrainer(Resuming, GRPOTrainer):
         """Whether each sample of the current batch belongs to a group with different rewards."""
         self.shown: list[dict[str, Any]] = []
         """Samples of the latest batch."""
+        self._rated: list[Rated] = []
+        """With dynamic sampling, the samples of the current batch."""
+        self._resampled = 0.0
+        """Share of the current batch's samples whose group was sampled again."""
         self.warmup = int(kwargs["args"].warmup_steps)
         self._preparing = 0.0
         """Seconds so far in which batches were made: sampled, finished, judged and rated."""
@@ -204,21 +212,59 @@ class RoleTrainer(Resuming, GRPOTrainer):
         num_generations: int,
         has_tool_images: bool = False,
     ) -> tuple[list[list[int]], list[list[float]] | None]:
-        if self.use_vllm:
+        def sample(rows: list[int], attempt: int) -> tuple[list[list[int]], list[list[float]] | None]:
+            prompts = [prompt_ids[row] for row in rows]
             with self.scene.timed("sampling"):
-                return super()._generate_single_turn(
-                    prompt_ids, images, multimodal_fields, num_generations, has_tool_images
-                )
-        sampling = self.scene.config.sampling
-        with self.scene.timed("sampling"), self.sampler() as generator:
-            seed = self._step_seed("sample", self._step)
-            listener = generator.listening(self._heard)
-            groups = generator.sample(prompt_ids, 1, sampling, seed, listener)
-        return [group[0] for group in groups], None
+                if self.use_vllm:
+                    vllm = super(RoleTrainer, self)._generate_single_turn
+                    return vllm(prompts, images, multimodal_fields, num_generations, has_tool_images)
+                return self._sample(prompts, [self.starts[row] for row in rows], attempt), None
 
-    def _heard(self, index: int, answer: Completion) -> None:
-        """A sample is known."""
-        self.scene.hear(self.starts[index], answer)
+        ids, logps = sample(list(range(len(prompt_ids))), 0)
+        if self.scene.config.dynamic_sampling:
+            self._rated = self._sample_flat_groups_again(ids, logps, sample)
+        return ids, logps
+
+    def _sample(self, prompts: list[list[int]], starts: Sequence[Rollout], attempt: int) -> list[list[int]]:
+        """One answer to each prompt from the policy in this process; programs begin to run meanwhile."""
+        seed = self._step_seed("sample", self._step, *([attempt] if attempt else []))
+        with self.sampler() as generator:
+            listener = generator.listening(lambda index, answer: self.scene.hear(starts[index], answer))
+            groups = generator.sample(prompts, 1, self.scene.config.sampling, seed, listener)
+        return [group[0] for group in groups]
+
+    def _sample_flat_groups_again(
+        self, ids: list[list[int]], logps: list[list[float]] | None, sample: SampleRows
+    ) -> list[Rated]:
+        """Replace, in ``ids`` and ``logps``, the samples of groups whose rewards are all alike, a few times at most."""
+        scene, size = self.scene, self.scene.config.group_size
+        rated = scene.rate(self.starts, self._answers(ids), self._step)
+        again: set[int] = set()
+        for attempt in range(1, scene.config.dynamic_sampling + 1):
+            flat = scene.flat_groups(rated)
+            if not any(gather_object([bool(flat)])):
+                break
+            again |= set(flat)
+            # All ranks sample together; one without a flat group does so for nothing.
+            rows = [group * size + member for group in flat or [0] for member in range(size)]
+            fresh, fresh_logps = sample(rows, attempt)
+            if not flat:
+                continue
+            starts = [self.starts[row] for row in rows]
+            for place, one in enumerate(scene.rate(starts, self._answers(fresh), self._step, attempt)):
+                rated[rows[place]], ids[rows[place]] = one, fresh[place]
+                if logps is not None and fresh_logps is not None:
+                    logps[rows[place]] = fresh_logps[place]
+        self._resampled = len(again) * size / len(ids)
+        return rated
+
+    def _answers(self, ids: list[list[int]]) -> list[Completion]:
+        tokenizer: Any = self.processing_class
+        texts: list[str] = tokenizer.batch_decode(ids, skip_special_tokens=True)
+        return [self._answer(text, tokens) for text, tokens in zip(texts, ids, strict=True)]
+
+    def _answer(self, text: str, ids: Sequence[int]) -> Completion:
+        return Completion(text, tuple(ids), len(ids), ids[-1] not in self.eos_token_ids)
 
     def reward(
         self,
@@ -228,12 +274,15 @@ class RoleTrainer(Resuming, GRPOTrainer):
         **_columns: Any,
     ) -> list[float | None]:
         """TRL's reward function: one reward for each sample, None without a verdict."""
-        ends = set(self.eos_token_ids)
-        answers = [
-            Completion(message[0]["content"], tuple(ids), len(ids), ids[-1] not in ends)
-            for message, ids in zip(completions, completion_ids, strict=True)
-        ]
-        scores = self.scene.score(self.starts, answers, self._step)
+        if self.scene.config.dynamic_sampling:  # then they were rated to see which groups to sample again
+            scores = self.scene.report(self._rated, self._step)
+            scores.metrics["group/resampled"] = self._resampled
+        else:
+            answers = [
+                self._answer(message[0]["content"], ids)
+                for message, ids in zip(completions, completion_ids, strict=True)
+            ]
+            scores = self.scene.score(self.starts, answers, self._step)
         for name, value in scores.metrics.items():
             log_metric(name, value)
         self.unscored = [reward is None for reward in scores.rewards]

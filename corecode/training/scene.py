@@ -44,6 +44,20 @@ class Scores:
     """A few of the samples with their reward terms, for people to read."""
 
 
+@dataclass(frozen=True)
+class Rated:
+    """One sample with all that came of it."""
+
+    sample: Rollout
+    runs: list[Rollout]
+    """The sample finished by the roles after it, once or several times."""
+    judgements: list[Judgement]
+    """Of the runs' programs."""
+    outcomes: list[Outcome | None]
+    """None where there is no verdict."""
+    reward: Reward
+
+
 class Scene:
     """Plays the frozen part of a team around one trained role."""
 
@@ -97,17 +111,24 @@ class Scene:
         return rollouts
 
     def score(self, starts: Sequence[Rollout], completions: Sequence[Completion], step: int) -> Scores:
-        """Finish, execute and rate one batch of samples.
+        """Finish, execute and rate one batch of samples, and sum it up: :meth:`rate` and :meth:`report`."""
+        return self.report(self.rate(starts, completions, step), step)
+
+    def rate(
+        self, starts: Sequence[Rollout], completions: Sequence[Completion], step: int, attempt: int = 0
+    ) -> list[Rated]:
+        """Finish, execute and rate samples.
 
         Args:
             starts: for each sample the rollout it continues; the samples of a group stand together.
             completions: what the policy answered, in the same order.
+            attempt: counts the samplings of these groups in this step.
 
         Raises:
             InfrastructureError: when too many samples have no verdict.
         """
         samples = [start.add(self.role, answer) for start, answer in zip(starts, completions, strict=True)]
-        finished = self._finish(samples, step)
+        finished = self._finish(samples, derive_seed(self.seed, "after", step, *([attempt] if attempt else [])))
         self._count_tokens(samples, finished)
         judged = self._judge(finished)
         outcomes = [[outcome(judgement, self.cost) for judgement in row] for row in judged]
@@ -117,21 +138,32 @@ class Scene:
             group = slice(first, first + size)
             rewards += self._rate(samples[group], outcomes[group])
         self._watch(rewards)
+        return [Rated(*parts) for parts in zip(samples, finished, judged, outcomes, rewards, strict=True)]
+
+    def flat_groups(self, rated: Sequence[Rated]) -> list[int]:
+        """Numbers of the groups whose samples were all rated, and all alike."""
+        size = self.config.group_size
+        totals = [one.reward.total for one in rated]
+        groups = [totals[first : first + size] for first in range(0, len(totals), size)]
+        return [number for number, group in enumerate(groups) if None not in group and len(set(group)) == 1]
+
+    def report(self, rated: Sequence[Rated], step: int) -> Scores:
+        """What a step's samples earned, with metrics over them."""
+        size = self.config.group_size
         shown = [
-            _sample_row(step, runs[0], row[0], reward)
-            for runs, row, reward in list(zip(finished, judged, rewards, strict=True))[:: max(size, 1)][:SHOWN_SAMPLES]
+            _sample_row(step, one.runs[0], one.judgements[0], one.reward)
+            for one in rated[:: max(size, 1)][:SHOWN_SAMPLES]
         ]
-        totals = [reward.total for reward in rewards]
+        totals = [one.reward.total for one in rated]
         informative = _informative(totals, size)
-        metrics = self._metrics(samples, finished, outcomes, rewards)
+        metrics = self._metrics(rated)
         metrics["group/uninformative"] = 1.0 - sum(informative) / len(informative)
         return Scores(totals, informative, metrics, shown)
 
-    def _finish(self, samples: list[Rollout], step: int) -> list[list[Rollout]]:
+    def _finish(self, samples: list[Rollout], seed: int) -> list[list[Rollout]]:
         if not self._after:
             return [[sample] for sample in samples]
         with self.timed("partner"):
-            seed = derive_seed(self.seed, "after", step)
             return finish(self._after, samples, self.config.programs_per_sample, seed, self._begin)
 
     def hear(self, start: Rollout, answer: Completion) -> None:
@@ -203,22 +235,18 @@ class Scene:
                 f" {allowed} allows; see `corecode doctor`"
             )
 
-    def _metrics(
-        self,
-        samples: Sequence[Rollout],
-        finished: Sequence[Sequence[Rollout]],
-        outcomes: Sequence[Sequence[Outcome | None]],
-        rewards: Sequence[Reward],
-    ) -> dict[str, float]:
+    def _metrics(self, rated: Sequence[Rated]) -> dict[str, float]:
         """Means over what was scored; a mean over nothing is left out."""
+        rewards = [one.reward for one in rated]
+        samples = [one.sample for one in rated]
+        runs = [run for one in rated for run in one.runs]
         totals = [reward.total for reward in rewards if reward.total is not None]
-        programs = [o for row in outcomes for o in row if o is not None]
+        programs = [o for one in rated for o in one.outcomes if o is not None]
         metrics = {
             "infrastructure/lost": float(len(rewards) - len(totals)),
             "completion/truncated": _mean([sample.turns[-1].completion.truncated for sample in samples]),
             "completion/tokens": _mean([sample.turns[-1].completion.tokens for sample in samples]),
-            "program/distinct": len({(run.problem.id, run.program) for runs in finished for run in runs})
-            / sum(len(runs) for runs in finished),
+            "program/distinct": len({(run.problem.id, run.program) for run in runs}) / len(runs),
             "reward/mean": _mean(totals),
             "program/pass_ratio": _mean([o.pass_ratio for o in programs]),
             "program/all_pass": _mean([o.all_pass for o in programs]),

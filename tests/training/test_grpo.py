@@ -202,6 +202,57 @@ def test_advantages_come_from_the_scored_members_alone(tokenizer: Any, tmp_path:
     assert int(masked["num_items_in_batch"]) == 4
 
 
+class Wordy(Marks):
+    """Passes a program with a digit, which an untrained model writes now and then: many groups are flat."""
+
+    def _judge(self, program: Program) -> Judgement:
+        passed = 2 * any(letter.isdigit() for letter in program.source or "")
+        name = Verdict.ACCEPTED if passed else Verdict.WRONG_ANSWER
+        return Judgement(name, (TestResult(name),) * 2, passed, 2, 0.0, 0.0, 0.0, 1)
+
+
+@pytest.mark.parametrize("trained", ["planner", "coder"])
+def test_flat_groups_are_sampled_again_a_few_times(tokenizer: Any, tmp_path: Path, trained: str) -> None:
+    reward = RewardConfig(preset="accuracy")
+    short = SHORT.model_copy(update={"steps": 4, "prompts_per_step": 4, "group_size": 2, "validate_every": 0})
+    uninformative: list[float] = []
+    for again in (0, 3):
+        config = short.model_copy(update={"dynamic_sampling": again})
+        folder = tmp_path / str(again)
+        run(tokenizer, folder, config, trained, sandbox=Wordy(), reward=reward)
+        metrics = [line["metrics"] for line in lines(folder)]
+        uninformative.append(sum(line["group/uninformative"] for line in metrics))
+        assert all(("group/resampled" in line) == bool(again) for line in metrics)
+        if again:
+            assert any(line["group/resampled"] > line["group/uninformative"] for line in metrics)
+            assert all(line["group/resampled"] >= line["group/uninformative"] for line in metrics)
+    assert uninformative[1] < uninformative[0]
+    run(tokenizer, tmp_path / "repeat", config, trained, sandbox=Wordy(), reward=reward)
+    assert without_seconds(tmp_path / "repeat") == without_seconds(tmp_path / "3")
+
+
+def test_dynamic_sampling_leaves_a_batch_without_flat_groups_alone(tokenizer: Any, tmp_path: Path) -> None:
+    class Counting(LocalSandbox):
+        """Judges no two programs alike."""
+
+        def _judge(self, program: Program) -> Judgement:
+            self.sources.append(program.source)
+            tests = (TestResult(Verdict.ACCEPTED),) * len(self.sources) + (TestResult(Verdict.WRONG_ANSWER),)
+            return Judgement(Verdict.WRONG_ANSWER, tests, len(self.sources), 10_000, 0.0, 0.0, 0.0, 1)
+
+    results: list[Any] = []
+    for again in (0, 2):
+        config = SHORT.model_copy(update={"dynamic_sampling": again, "validate_every": 0})
+        reward = RewardConfig(preset="accuracy")
+        policy, _, _ = run(
+            tokenizer, tmp_path / str(again), config, team=Team((CODER,)), sandbox=Counting(), reward=reward
+        )
+        results.append(weights(policy))
+    kept = [{k: v for k, v in line["metrics"].items() if k != "group/resampled"} for line in lines(tmp_path / "2")]
+    assert kept == [line["metrics"] for line in lines(tmp_path / "0")]
+    assert equal(*results)
+
+
 def test_packed_scores_equal_a_plain_forward(tokenizer: Any, tmp_path: Path) -> None:
     """Left-padded prompts and right-padded answers, scored row by row without padding: the same log-probabilities. A
     row of length zero, as a masked one has, scores zero."""
