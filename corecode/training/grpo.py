@@ -73,7 +73,8 @@ class RoleTrainer(Resuming, GRPOTrainer):
         dataset = Dataset.from_dict({"prompt": prompts, "index": list(range(len(prompts)))})
         super().__init__(train_dataset=dataset, reward_funcs=[self.reward], **kwargs)
         # Losses that divide by the tokens of the whole batch do not see a row without advantage.
-        whole_step = self.args.gradient_accumulation_steps == 1
+        # On several ranks every batch needs as many rows as the others: TRL gathers figures of each row.
+        whole_step = self.args.gradient_accumulation_steps == self.accelerator.num_processes == 1
         apart = scene.config.loss in ("dapo", "cispo") and not self.use_vllm  # vLLM's log-probabilities come by row too
         self.skips_flat_groups = whole_step and self.beta == 0 and apart
         # Small models on a CPU run fastest in passes that fit the cache; ranks must all do the same passes.
