@@ -5,9 +5,12 @@ Unknown fields are refused. Defaults are the paper's where it names one (arXiv 2
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from corecode.errors import UserError
 
 
 class Section(BaseModel):
@@ -44,23 +47,29 @@ class DatasetConfig(Section):
 class LoraConfig(Section):
     rank: int = Field(default=16, ge=1)
     """Rank of the adapters."""
-    alpha: int = 32
+    alpha: int = Field(default=32, ge=1)
     """Scale of the adapters."""
 
 
 class ScratchConfig(Section):
     """A small Llama trained from nothing, with a byte-pair tokenizer learnt from the warm-up data."""
 
-    width: int = 128
+    width: int = Field(default=128, ge=1)
     """Hidden size."""
-    layers: int = 4
+    layers: int = Field(default=4, ge=1)
     """Decoder layers."""
-    heads: int = 4
+    heads: int = Field(default=4, ge=1)
     """Attention heads."""
-    vocabulary: int = 768
+    vocabulary: int = Field(default=768, ge=300)
     """Tokens of the tokenizer."""
-    init_std: float = 0.06
+    init_std: float = Field(default=0.06, gt=0)
     """Standard deviation of the initial weights."""
+
+    @model_validator(mode="after")
+    def _heads_share_the_width(self) -> ScratchConfig:
+        if self.width % (2 * self.heads):  # rotary positions turn pairs of a head's dimensions
+            raise ValueError(f"width has to be a multiple of twice the heads, and {self.width} is none of {self.heads}")
+        return self
 
 
 class ModelConfig(Section):
@@ -96,16 +105,16 @@ class SamplingConfig(Section):
 class SFTConfig(Section):
     enabled: bool = True
     """False skips the warm-up: GRPO then starts from the base model."""
-    epochs: float = 1.0
+    epochs: float = Field(default=1.0, gt=0)
     """Passes over the warm-up data."""
     batch_size: int = Field(default=16, ge=1)
     """Examples an optimizer step and rank."""
-    learning_rate: float = 4e-3
+    learning_rate: float = Field(default=4e-3, gt=0)
     """Peak learning rate, cosine after the warm-up steps."""
     optimizer: Literal["adamw", "muon"] = "muon"
     """``muon``: Muon for hidden matrices, AdamW for the rest (plain torch and all weights only; DeepSpeed and adapters
     train with AdamW)."""
-    warmup_steps: int = 40
+    warmup_steps: int = Field(default=40, ge=0)
     """Steps of linear warm-up."""
     coder_without_thought: float = Field(default=0.2, ge=0, le=1)
     """Share of the Coder's examples that show the problem alone."""
@@ -124,23 +133,23 @@ class GRPOConfig(Section):
     """N: samples of the trained role a group; fewer than 2 has no advantage."""
     programs_per_sample: int = Field(default=1, ge=1)
     """M: programs that the frozen roles write after each sample (Planner phase)."""
-    learning_rate: float = 1e-6
+    learning_rate: float = Field(default=1e-6, gt=0)
     """Peak learning rate."""
-    warmup_steps: int = 0
+    warmup_steps: int = Field(default=0, ge=0)
     """Steps of linear warm-up, then linear decay."""
-    beta: float = 0.01
+    beta: float = Field(default=0.01, ge=0)
     """Weight of the KL divergence from the reference policy."""
-    clip_low: float = 0.2
+    clip_low: float = Field(default=0.2, gt=0, lt=1)
     """Lower clip of the probability ratio, as 1 - clip_low."""
-    clip_high: float = 0.3
+    clip_high: float = Field(default=0.3, gt=0)
     """Upper clip of the probability ratio, as 1 + clip_high."""
     loss: Literal["grpo", "dr_grpo", "dapo", "bnpo", "cispo"] = "dapo"
     """How token losses are averaged."""
-    adam_beta2: float = 0.999
+    adam_beta2: float = Field(default=0.999, ge=0, lt=1)
     """Second moment of AdamW."""
-    weight_decay: float = 0.01
+    weight_decay: float = Field(default=0.01, ge=0)
     """Weight decay of AdamW."""
-    max_grad_norm: float = 1.0
+    max_grad_norm: float = Field(default=1.0, gt=0)
     """Gradient clipping."""
     sampling: SamplingConfig = SamplingConfig()
     """How the trained role is sampled."""
@@ -292,7 +301,7 @@ class Profile(Section):
     """What it needs."""
     expected_minutes: float
     """Wall time on that hardware."""
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, lt=2**32)
     """Seed of data, initial weights, sampling and resampling."""
     rounds: int = Field(default=1, ge=1)
     """Repetitions of Planner GRPO and Coder GRPO."""
@@ -314,3 +323,19 @@ class Profile(Section):
         if self.dataset.sft == 0 and (self.sft.enabled or self.model.scratch is not None):
             raise ValueError("dataset.sft = 0 needs sft.enabled: false, and a model that is not trained from scratch")
         return self
+
+
+def stored_profile(path: Path) -> Profile:
+    """The resolved profile that a run keeps in ``profile.json``.
+
+    Raises:
+        OSError: it cannot be read.
+        UserError: another version of this project wrote it, whose fields were others.
+    """
+    try:
+        return Profile.model_validate_json(path.read_text(encoding="utf-8"))
+    except ValidationError as error:
+        field = ".".join(str(part) for part in error.errors()[0]["loc"]) or "JSON"
+        raise UserError(
+            f"{path} was written by another version (field {field}); use that version, or run the profile again"
+        ) from error

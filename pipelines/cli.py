@@ -80,8 +80,8 @@ def doctor(
 
 @app.command()
 def up(
-    dagster_port: Annotated[int, typer.Option(help="Port of the Dagster page.")] = 3000,
-    mlflow_port: Annotated[int, typer.Option(help="Port of the MLflow page.")] = 5000,
+    dagster_port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the Dagster page.")] = 3000,
+    mlflow_port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the MLflow page.")] = 5000,
 ) -> None:
     """Open the Dagster and MLflow pages on this machine's loopback, and run Dagster's daemon; Ctrl-C ends all."""
     from pipelines.cli_up import serve_pages

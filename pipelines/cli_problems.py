@@ -56,7 +56,7 @@ def import_(
     """Turn benchmarks into validated problem files; OUT/imports says what was refused, flagged or put right."""
     from corecode.datasets import read
 
-    with _judge(check) as judge:
+    with _folder(out), _judge(check) as judge:
         found = [read(source, limit, split, judge) for source in sources]
     names = [name or _name(source, split) for source in sources]
     for target in dict.fromkeys(names):
@@ -109,6 +109,24 @@ def stats(source: SourceArgument) -> None:
         table.add_row("flagged", _counts(flag for problem in problems for flag in problem.flags))
         table.add_row("digest", summary.digest)
         _print(table)
+
+
+@contextmanager
+def _folder(out: Path) -> Generator[None]:
+    """Make the folder before the work begins; one that was made for nothing is removed again."""
+    from corecode.errors import UserError
+
+    is_new = not out.exists()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--out {out}: cannot make this folder ({error.strerror}); name another") from error
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            out.rmdir()
+        raise
 
 
 @contextmanager
@@ -170,7 +188,7 @@ def _write(out: Path, name: str, found: list[tuple[list[Problem], ImportSummary]
 
 def _whole(problem: Problem) -> str:
     """A problem as text: all of it, with long texts cut."""
-    lines = [f"{problem.id}  ({problem.kind}, {problem.source or 'own'}, split {problem.split})"]
+    lines = [f"{problem.id}  ({problem.kind}, {problem.source or 'own'})"]
     lines.append(f"limits: {problem.time_limit_s:g} s, {problem.memory_limit_mb} MiB a test")
     facts = {
         "calls": problem.entry_point,

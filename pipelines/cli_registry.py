@@ -83,20 +83,16 @@ def champions() -> None:
 
 def _run(run: str) -> tuple[Path, Profile]:
     """Folder and profile of a run that is named, or whose folder is given."""
-    from pydantic import ValidationError
-
-    from corecode.config import Profile
+    from corecode.config import stored_profile
     from corecode.errors import UserError
     from pipelines.home import plain_name
 
     folder = Path(run).expanduser().absolute() if "/" in run else home_folder() / "runs" / plain_name(run, "RUN")
     path = folder / "profile.json"
     try:
-        return folder, Profile.model_validate_json(path.read_text(encoding="utf-8"))
+        return folder, stored_profile(path)
     except OSError as error:
         raise UserError(f"there is no run {run}: cannot read {path} ({error.strerror})") from error
-    except ValidationError as error:
-        raise UserError(f"{path} is not a profile of this version: {error.errors()[0]['msg']}") from error
 
 
 def _say(decision: Decision) -> None:

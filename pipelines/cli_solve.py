@@ -43,6 +43,7 @@ def team_folder(model: str) -> Path:
     found = champion_folder(home_folder(), Tracking(home_folder()), registered[1])
     if found is None:
         raise UserError(
-            f"there is no {model} in {home_folder()} or its registry yet; 'corecode run quickstart' trains one"
+            f"there is no {model} in {home_folder()} or its registry; 'corecode champions' lists what there is, and"
+            " 'corecode run quickstart' trains one"
         )
     return found

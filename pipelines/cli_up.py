@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from corecode.errors import InfrastructureError
+from corecode.errors import InfrastructureError, UserError
 from pipelines.home import prepare_home, require_free_port
 from pipelines.instance import dagster_home
 from pipelines.launchers import supervise
@@ -51,6 +51,8 @@ def serve_pages(dagster_port: int, mlflow_port: int) -> int:
     remote = os.environ.get("MLFLOW_TRACKING_URI", "")
     require_free_port(dagster_port, "--dagster-port")
     if not remote.startswith("http"):
+        if mlflow_port == dagster_port:
+            raise UserError(f"port {mlflow_port} is for Dagster's page; choose another with --mlflow-port PORT")
         require_free_port(mlflow_port, "--mlflow-port")
     home = prepare_home(NEEDED_BYTES)
     _reconcile(home)

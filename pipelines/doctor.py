@@ -50,13 +50,16 @@ def examine(profile: str | None = None) -> int:
         UserError: there is no such profile.
     """
     from rich.console import Console
+    from rich.markup import escape
 
     console = Console(soft_wrap=True, highlight=False)
     colours = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
     worst = Level.OK
     for finding in findings() if profile is None else needs(profile):
-        remedy = f"  [dim]-> {finding.remedy}[/]" if finding.remedy and finding.level is not Level.OK else ""
-        console.print(f"[{colours[finding.level]}]{finding.level:5}[/] {finding.topic:10} {finding.fact}{remedy}")
+        remedy = f"  [dim]-> {escape(finding.remedy)}[/]" if finding.remedy and finding.level is not Level.OK else ""
+        console.print(
+            f"[{colours[finding.level]}]{finding.level:5}[/] {finding.topic:10} {escape(finding.fact)}{remedy}"
+        )
         if finding.level is Level.FAIL or worst is Level.OK:
             worst = finding.level
     name = f"profile {profile}" if profile else "quickstart"

@@ -21,7 +21,7 @@ from typing import Any
 
 import dagster as dg
 
-from corecode.config import Profile
+from corecode.config import stored_profile
 from pipelines.home import home_folder
 from pipelines.jobs import evaluate, train
 from pipelines.partitions import partition_key
@@ -75,7 +75,7 @@ def new_challenger(context: dg.SensorEvaluationContext) -> dg.SensorResult:
     if not name or not file.is_file():
         reason = f"version {version} comes from the run {name!r}, whose folder is not here"
         return dg.SensorResult(skip_reason=reason, cursor=version)
-    profile = Profile.model_validate_json(file.read_text(encoding="utf-8"))
+    profile = stored_profile(file)
     request = dg.RunRequest(
         run_key=f"challenger {version}",
         partition_key=partition_key(profile.name, profile.seed),

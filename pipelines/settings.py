@@ -16,7 +16,7 @@ import dagster as dg
 from pydantic import Field
 
 from assets import STAGES
-from corecode.config import Profile
+from corecode.config import Profile, stored_profile
 from corecode.errors import UserError
 from pipelines.home import home_folder, plain_name, prepare_home, write_text
 from pipelines.partitions import CUSTOM, partition_of
@@ -157,7 +157,7 @@ def _has_profile(folder: Path) -> bool:
 
 def _stored_profile(folder: Path, tags: Mapping[str, str]) -> Profile:
     """A run's own profile. What was made in it must not be recorded under another profile or seed."""
-    profile = Profile.model_validate_json((folder / "profile.json").read_text(encoding="utf-8"))
+    profile = stored_profile(folder / "profile.json")
     name, seed = partition_of(tags) or (None, None)
     if (name or profile.name) != profile.name or (profile.seed if seed is None else seed) != profile.seed:
         raise UserError(

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from pydantic import ValidationError
 
-from corecode.config import Profile
+from corecode.config import stored_profile
 from corecode.errors import UserError
 from corecode.evaluation.collaboration import CG_PAIRS, GAINS, Comparison, PairedArms, pair, single_sample_p_value
 from corecode.evaluation.rows import ArmSamples, Samples, load_samples
@@ -169,11 +168,9 @@ def _changed(shared: Sequence[str], paired: PairedArms, rates: tuple[Floats, Flo
 def _load(run: Path) -> tuple[Samples, dict[str, Problem]]:
     path = run / "profile.json"
     try:
-        profile = Profile.model_validate_json(path.read_text(encoding="utf-8"))
+        profile = stored_profile(path)
     except OSError as error:
-        raise UserError(f"{run} is not a run folder: cannot read {path.name} ({error.strerror})") from error
-    except ValidationError as error:
-        raise UserError(f"{path} is not a profile of this version: {error.errors()[0]['msg']}") from error
+        raise UserError(f"{run} is no run: cannot read {path} ({error.strerror})") from error
     problems = {problem.id: problem for problem in read_problems(run / "problems" / "test.jsonl")}
     return load_samples(run, profile.evaluation.samples), problems
 

@@ -40,6 +40,8 @@ def load_profile(name: str, overrides: Sequence[str] = (), seed: int | None = No
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"cannot read the profile {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"the profile {path} is not UTF-8 text") from error
     except yaml.YAMLError as error:
         raise UserError(f"the profile {path} is not valid YAML: {' '.join(str(error).split())}") from error
     if not isinstance(values, dict):
@@ -75,7 +77,9 @@ def _find(name: str) -> Path:
     if "/" in name or name.endswith((".yaml", ".yml")):
         path = Path(name)
         if not path.is_file():
-            raise UserError(f"there is no profile file {name}")
+            raise UserError(
+                f"{name} is a folder, not a profile file" if path.is_dir() else f"there is no profile file {name}"
+            )
         return path
     path = FOLDER / f"{name}.yaml"
     if not path.is_file():

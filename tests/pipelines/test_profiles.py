@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from corecode.config import stored_profile
 from corecode.errors import UserError
 from pipelines.profiles import field_names, load_profile, shipped
 
@@ -66,6 +67,10 @@ def test_an_override_leaves_a_section_with_the_same_anchor_alone() -> None:
             "planner_grpo.group_size = 1: input should be greater than or equal to 2",
         ),
         ("smoke", ["sft.epochs=many"], "sft.epochs = 'many': input should be a valid number"),
+        ("smoke", ["sft.epochs=-1"], "sft.epochs = -1: input should be greater than 0"),
+        ("smoke", ["planner_grpo.learning_rate=-1"], "planner_grpo.learning_rate = -1: input should be greater than 0"),
+        ("smoke", ["model.scratch.heads=3"], "model.scratch: width has to be a multiple of twice the heads"),
+        ("smoke", [f"seed={2**32}"], "seed = 4294967296: input should be less than 4294967296"),
         ("smoke", ["name.first=x"], "name is a value, not a section"),
         ("smoke", ["steps"], "write field=value"),
         ("smoke", ["seed=[1"], "the value is not valid YAML"),
@@ -98,3 +103,19 @@ def test_a_profile_of_ones_own_is_a_path(tmp_path: Path) -> None:
 def test_field_names_reach_into_optional_sections() -> None:
     names = set(field_names())
     assert {"model.scratch.width", "model.lora.rank", "coder_grpo.sampling.temperature", "seed"} <= names
+
+
+def test_a_profile_that_is_no_text_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(UserError, match="is not UTF-8 text"):
+        load_profile(str(path))
+    with pytest.raises(UserError, match="is a folder, not a profile file"):
+        load_profile(f"{tmp_path}/")
+
+
+def test_a_profile_of_another_version_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "profile.json"
+    path.write_text(load_profile("smoke").model_dump_json()[:-1] + ', "older": 1}', encoding="utf-8")
+    with pytest.raises(UserError, match="written by another version \\(field older\\)"):
+        stored_profile(path)
