@@ -72,11 +72,11 @@ def profile(data: Path, width: int = 32, ranks: int = 1, phase: dict[str, Any] =
     )
 
 
-def need_sandbox(missing_requirement: Callable[[str], None]) -> None:
+def need_sandbox(missing_requirement: Callable[[str], None], backend: str = "auto") -> None:
     """End the test where no sandbox works."""
     from sandbox import SandboxUnavailable, open_sandbox
 
     try:
-        open_sandbox(workers=1).close()
+        open_sandbox(backend, workers=1).close()
     except SandboxUnavailable as error:
         missing_requirement(f"no sandbox: {error}")

@@ -18,6 +18,7 @@ import coin
 import pytest
 from processes import marked
 
+from corecode.config import SandboxConfig
 from corecode.errors import InfrastructureError
 from corecode.stages import grpo_job, make_problems, sft_jobs
 from pipelines.launchers import supervise
@@ -82,11 +83,13 @@ def test_a_sandbox_that_keeps_dying_scores_nothing(
     The phase goes on or ends with one sentence; each sample has a verdict or no reward."""
     from corecode.training.job import run_job
 
-    coin.need_sandbox(missing_requirement)
+    coin.need_sandbox(missing_requirement, "bubblewrap")
     mark = f"CORECODE_TEST_MARK={tmp_path.name}-{os.getpid()}"
     monkeypatch.setenv(*mark.split("=", 1))
     phase = {**coin.PHASE, "steps": 12, "validate_every": 1, "max_infrastructure_loss": 0.5}
     settings = coin.profile(coin.write_problems(tmp_path / "data"), phase=phase)
+    # The processes of this backend are the job's own; those of an engine are not below it.
+    settings = settings.model_copy(update={"sandbox": SandboxConfig(backend="bubblewrap", cost="steps")})
     make_problems(settings, tmp_path)
     for warmup in sft_jobs(settings, tmp_path):
         run_job(warmup.write())
