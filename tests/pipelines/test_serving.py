@@ -222,8 +222,9 @@ def corecode(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def test_serve_answers_until_ctrl_c(
-    warm: Path, stand_in: str, mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_serve_answers_until_it_is_ended(
+    end: signal.Signals, warm: Path, stand_in: str, mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CORECODE_HOME", str(tmp_path / "home"))
     model, port = str(warm / "sft_warmup" / "coder" / "model"), str(free_port())
@@ -234,7 +235,7 @@ def test_serve_answers_until_ctrl_c(
     with OpenAIGenerator(line.split()[0], "coder") as generator:
         ((answer,),) = generator.generate([[{"role": "user", "content": "x"}]], 1, SamplingConfig(), seed=1)
     assert answer.text.startswith("```python")
-    process.send_signal(signal.SIGINT)
+    process.send_signal(end)
     assert process.wait(30) == 130
     assert marked(mark) == {}
 
