@@ -8,6 +8,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,26 @@ def test_a_damaged_copy_is_not_used(home: Home) -> None:
     (home.folder / "runs" / "first" / "coder_grpo" / "metrics.jsonl").write_text("")
     assert home.run("second") == {"coder_grpo"}
     assert home.run("third") == set()
+
+
+def test_runs_that_do_the_same_at_once_do_not_disturb_each_other(home: Home) -> None:
+    """A job that four runs have done is entered by them while four others look for it."""
+
+    def job(name: str) -> Keyed:
+        profile = load_profile("smoke", [ARMS])
+        fake_chain.make_problems(profile, home.folder / "runs" / name)
+        return keyed(sft_jobs(profile, home.folder / "runs" / name)[0])
+
+    makers, takers = ([job(f"{kind}{number}") for number in range(4)] for kind in ("maker", "taker"))
+    for maker in makers:
+        home.train(maker)
+    with ThreadPoolExecutor(8) as pool:
+        kept = [pool.submit(home.cache.keep, maker) for maker in makers for _ in range(5)]
+        taken = [pool.submit(home.cache.take, taker) for taker in takers]
+        assert [one.result() for one in kept] == [None] * 20
+        assert {one.result() for one in taken} <= {f"maker{number}" for number in range(4)}
+    contents = [home.contents(one.job.spec["run"]) for one in (*makers, *takers)]
+    assert all(one == contents[0] for one in contents)
 
 
 def test_an_outage_is_not_handed_on(home: Home) -> None:

@@ -14,6 +14,7 @@ import pytest
 from assets import STAGES
 
 ROOT = Path(__file__).parents[2]
+Later = tuple[subprocess.Popen[str], subprocess.Popen[str]]
 
 
 def corecode(home: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -40,15 +41,21 @@ def home(new_home: Callable[[str], Path]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def summaries(home: Path) -> list[Path]:
-    """``summary.json`` of two runs with the same seed, which were trained at the same time in the same home."""
-    started = [corecode(home, "run", "smoke", "--seed", "1", "--force") for _ in range(2)]
-    return [Path(output(process).splitlines()[-1]) for process in started]
+def summary(home: Path) -> Path:
+    """``summary.json`` of a run."""
+    return Path(output(corecode(home, "run", "smoke", "--seed", "1", "--force")).splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def later(home: Path, summary: Path) -> Later:
+    """Two more runs in the same home, at the same time: the first one repeated, and one with a changed field."""
+    name = summary.parent.parent.name
+    changed = ("run", "smoke", "--seed", "1", "--set", "coder_grpo.learning_rate=3e-4")
+    return corecode(home, "rerun", name, "--force"), corecode(home, *changed)
 
 
 @pytest.mark.slow
-def test_the_real_chain_leaves_everything_behind(summaries: list[Path]) -> None:
-    summary = summaries[0]
+def test_the_real_chain_leaves_everything_behind(summary: Path) -> None:
     found = json.loads(summary.read_text(encoding="utf-8"))
     run = summary.parent.parent
     assert list(found["arms"]) == ["sft/alone", "sft/team", "final/alone", "final/team"]
@@ -67,10 +74,10 @@ def test_the_real_chain_leaves_everything_behind(summaries: list[Path]) -> None:
 
 
 @pytest.mark.slow
-def test_the_champion_answers(home: Path, summaries: list[Path], tmp_path: Path) -> None:
+def test_the_champion_answers(home: Path, summary: Path, tmp_path: Path) -> None:
     problem = tmp_path / "problem.txt"
     problem.write_text("Read a number and print it.", encoding="utf-8")
-    models = ["champion", str(summaries[0].parent.parent / "champion")]
+    models = ["champion", str(summary.parent.parent / "champion")]
     answers = [output(corecode(home, "solve", "--problem", str(problem), "--model", model)) for model in models]
     assert answers[0].startswith("Thought\n")
     assert "\nProgram\n" in answers[0]
@@ -78,30 +85,22 @@ def test_the_champion_answers(home: Path, summaries: list[Path], tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_the_same_seed_gives_the_same_bytes(summaries: list[Path]) -> None:
-    assert summaries[0] != summaries[1]
-    assert summaries[0].with_name("metrics.json").read_bytes() == summaries[1].with_name("metrics.json").read_bytes()
-    digests = [json.loads(path.read_text(encoding="utf-8"))["digests"]["metrics"] for path in summaries]
-    assert digests[0] == digests[1]
-
-
-@pytest.mark.slow
-def test_a_run_is_repeated_from_its_record(home: Path, summaries: list[Path]) -> None:
-    name = summaries[0].parent.parent.name
-    process = corecode(home, "rerun", name, "--force")
+def test_a_run_is_repeated_from_its_record_with_the_same_bytes(summary: Path, later: Later) -> None:
+    name = summary.parent.parent.name
+    process, _ = later
     out, err = process.communicate(timeout=580)
     assert process.returncode == 0, err
-    digest = json.loads(summaries[0].read_text(encoding="utf-8"))["digests"]["metrics"]
+    digest = json.loads(summary.read_text(encoding="utf-8"))["digests"]["metrics"]
     assert f"same digest as {name}: {digest}" in err
     assert "reused" not in err
     assert Path(out.splitlines()[-1]).with_name("metrics.json").read_bytes() == (
-        summaries[0].with_name("metrics.json").read_bytes()
+        summary.with_name("metrics.json").read_bytes()
     )
 
 
 @pytest.mark.slow
-def test_one_changed_field_trains_what_depends_on_it(home: Path, summaries: list[Path]) -> None:
-    process = corecode(home, "run", "smoke", "--seed", "1", "--set", "coder_grpo.learning_rate=3e-4")
+def test_one_changed_field_trains_what_depends_on_it(later: Later) -> None:
+    _, process = later
     out, err = process.communicate(timeout=580)
     assert process.returncode == 0, err
     run = Path(out.splitlines()[-1]).parent.parent

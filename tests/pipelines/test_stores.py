@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -14,103 +13,28 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 import yaml
+from deployment import INFRA, Page, Stores, compose, run_script, try_script
 from postgres import Postgres, programs
+from processes import marked
 
 from assets import STAGES
 from corecode.errors import InfrastructureError
+from pipelines.instance import open_instance
 from pipelines.launchers.local import free_port
 from pipelines.tracking import Tracking, run_key
 
 ROOT = Path(__file__).parents[2]
-INFRA = ROOT / "infra"
 PROFILE = ["smoke", "--seed", "3", "--set", "dataset.test=60"]
-# The server may take long on a busy machine; an outage must not.
-PATIENT = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "60", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1"}
 
 # Generous, since each test starts several servers and chains, and the machine may be shared.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
-
-
-def compose(name: str) -> dict[str, Any]:
-    """A service of the compose file."""
-    return yaml.safe_load((INFRA / "compose.yaml").read_text(encoding="utf-8"))["services"][name]
-
-
-@dataclass
-class Stores:
-    """Postgres with both databases, the MLflow server on it, and a DAGSTER_HOME."""
-
-    folder: Path
-    postgres: Postgres
-    port: int
-    artifacts: Path = field(init=False)
-    _mlflow: subprocess.Popen[bytes] | None = None
-
-    def __post_init__(self) -> None:
-        self.artifacts = self.folder / "artifacts"
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """What a process needs to use the stores."""
-        return {
-            **self.postgres.environment("dagster"),
-            "DAGSTER_HOME": str(self.folder / "dagster"),
-            "MLFLOW_TRACKING_URI": self.url,
-            **PATIENT,
-        }
-
-    def start_mlflow(self) -> None:
-        """Start the server with the compose file's own command and wait until it is healthy."""
-        service = compose("mlflow")
-        words = [re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", word) for word in service["command"][2:]]  # the defaults
-        options = dict(word.removeprefix("--").partition("=")[::2] for word in words)
-        options |= {"host": "127.0.0.1", "port": str(self.port), "artifacts-destination": str(self.artifacts)}
-        command = [f"--{name}={value}" if value else f"--{name}" for name, value in options.items()]
-        with (self.folder / "mlflow.log").open("ab") as log:
-            self._mlflow = subprocess.Popen(
-                [sys.executable, "-m", *service["command"][:2], *command],
-                stdout=log,
-                stderr=log,
-                env={
-                    **os.environ,
-                    **{name: value for name, value in service["environment"].items() if name.startswith("MLFLOW_")},
-                    **self.postgres.environment("mlflow"),
-                },
-                start_new_session=True,
-            )
-        deadline = time.monotonic() + 600
-        while not self.healthy():
-            assert self._mlflow.poll() is None, (self.folder / "mlflow.log").read_text(encoding="utf-8")[-3000:]
-            assert time.monotonic() < deadline, "the MLflow server never answered"
-            time.sleep(0.5)
-
-    def healthy(self, **headers: str) -> bool:
-        """Whether the server answers a request with these headers that could change something."""
-        address = f"{self.url}/api/2.0/mlflow/experiments/search"
-        request = urllib.request.Request(
-            address, b'{"max_results": 1}', {"Content-Type": "application/json", **headers}
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
-                return answer.status == 200
-        except OSError:
-            return False
-
-    def stop_mlflow(self) -> None:
-        if self._mlflow is not None:
-            os.killpg(self._mlflow.pid, signal.SIGKILL)
-            self._mlflow.wait()
-            self._mlflow = None
 
 
 @pytest.fixture(scope="module")
@@ -133,18 +57,6 @@ def stores(memory: Path, missing_requirement: Callable[[str], None]) -> Iterator
     finally:
         made.stop_mlflow()
         made.postgres.stop()
-
-
-def run_script(name: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    done = try_script(name, *arguments, **environment)
-    assert done.returncode == 0, done.stderr
-    return done
-
-
-def try_script(name: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-    command = [str(INFRA / name), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env={**kept, **environment})
 
 
 @dataclass(frozen=True)
@@ -193,8 +105,6 @@ def tracked(stores: Stores, run: Path) -> Mapping[str, Any]:
 
 
 def dagster_status(run: Path) -> str:
-    from pipelines.instance import open_instance
-
     with open_instance(run.parents[1]) as instance:
         return next(one.status.value for one in instance.get_runs() if run.name.endswith(one.run_id[:8]))
 
@@ -282,9 +192,9 @@ def test_a_store_that_is_away_at_the_start_is_one_message(stores: Stores, tmp_pa
         assert not list((home / "runs").glob("*"))
 
 
-def test_the_services_of_the_compose_file_run_a_partition(using: Stores, tmp_path: Path) -> None:
-    """Code location, page and daemon with the commands of the file; a run goes through the page, the queue and both
-    stores."""
+def test_two_partitions_of_smoke_go_through_the_services_of_the_compose_file(using: Stores, tmp_path: Path) -> None:
+    """Code location, page and daemon with the commands of the file, and the real stages: two partitions are started
+    on the page and train at once; one is canceled, a job of the other is killed and tried again. Both stores agree."""
     home = tmp_path / "home"
     ports = {4000: free_port(), 3000: free_port()}
     workspace = yaml.safe_load((INFRA / "postgres" / "workspace.yaml").read_text(encoding="utf-8"))
@@ -294,12 +204,11 @@ def test_the_services_of_the_compose_file_run_a_partition(using: Stores, tmp_pat
     (tmp_path / "workspace.yaml").write_text(yaml.safe_dump(workspace), encoding="utf-8")
     changes = {
         "=0.0.0.0": "=127.0.0.1",
-        "=pipelines.definitions": "=fake_location",
         "=/opt/dagster/workspace.yaml": f"={tmp_path / 'workspace.yaml'}",
         **{f"={port}": f"={mine}" for port, mine in ports.items()},
         **{f":{port}": f":{mine}" for port, mine in ports.items()},
     }
-    environment = {**os.environ, "CORECODE_HOME": str(home), "PYTHONPATH": f"{ROOT}:{Path(__file__).parent}"}
+    environment = {**os.environ, "CORECODE_HOME": str(home), "PYTHONPATH": str(ROOT)}
 
     def local(words: list[str]) -> list[str]:
         program, *rest = words
@@ -313,6 +222,12 @@ def test_the_services_of_the_compose_file_run_a_partition(using: Stores, tmp_pat
         return subprocess.run(local(test[1:]), capture_output=True, env=environment).returncode == 0
 
     started: dict[str, subprocess.Popen[bytes]] = {}
+
+    def wait(reached: Callable[[], object]) -> None:
+        until(reached, started["dagster-daemon"], tmp_path / "code-location.log", pause=1)
+
+    with open_instance(home) as instance:
+        instance.event_log_storage.set_concurrency_slots("training", 2)
     try:
         for name in ("code-location", "dagster-webserver", "dagster-daemon"):
             with (tmp_path / f"{name}.log").open("wb") as log:
@@ -320,27 +235,55 @@ def test_the_services_of_the_compose_file_run_a_partition(using: Stores, tmp_pat
                     local(compose(name)["command"]), stdout=log, stderr=log, env=environment, start_new_session=True
                 )
             until(lambda name=name: healthy(name), started[name], tmp_path / f"{name}.log", pause=2)
-        page = f"http://127.0.0.1:{ports[3000]}/graphql"
-        run_id = launch(page, "smoke|3")
+        page = Page(f"http://127.0.0.1:{ports[3000]}/graphql")
+        ids = {seed: page.launch(f"smoke|{seed}") for seed in (5, 6)}
+        wait(lambda: {page.status(run_id) for run_id in ids.values()} == {"STARTED"})
 
-        def status() -> str:
-            query = "query($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"
-            return ask(page, query, {"id": run_id})["runOrError"]["status"]
+        wait(lambda: list(home.glob("runs/smoke-seed6-*/planner_grpo/job.json")))
+        page.terminate(ids[6])
+        wait(lambda: page.status(ids[6]) == "CANCELED")
 
-        until(lambda: status() in ("SUCCESS", "FAILURE", "CANCELED"), started["dagster-daemon"], pause=1)
-        assert status() == "SUCCESS", (tmp_path / "code-location.log").read_text(encoding="utf-8")[-3000:]
+        wait(lambda: job_processes(home, "smoke-seed5-", "/coder_grpo/"))
+        for pid in job_processes(home, "smoke-seed5-", "/coder_grpo/"):
+            os.kill(pid, signal.SIGKILL)
+        wait(lambda: page.status(ids[5]) in ("SUCCESS", "FAILURE", "CANCELED"))
     finally:
         for process in started.values():
             os.killpg(process.pid, signal.SIGTERM)
         for process in started.values():
             process.wait(timeout=120)
-    runs = tracked(using, home / "runs" / f"smoke-seed3-{run_id[:8]}")
-    assert {"smoke-seed3-" + run_id[:8], *STAGES} == set(runs)
-    assert {run.info.status for run in runs.values()} == {"FINISHED"}
+
+    whole, canceled = (home / "runs" / f"smoke-seed{seed}-{run_id[:8]}" for seed, run_id in ids.items())
+    assert (dagster_status(whole), dagster_status(canceled)) == ("SUCCESS", "CANCELED")
+    with open_instance(home) as instance:
+        assert not [run for run in instance.get_runs() if not run.is_finished]
+        events = [record.dagster_event for record in instance.all_logs(ids[5]) if record.is_dagster_event]
+        retried = [event.step_key for event in events if event.event_type_value == "STEP_UP_FOR_RETRY"]
+        assert retried == ["coder_grpo"]
+        assert "smoke|5" in instance.get_materialized_partitions(dg.AssetKey("champion"))
+        assert "smoke|6" not in instance.get_materialized_partitions(dg.AssetKey("planner_grpo"))
+    ended, cut = (tracked(using, run) for run in (whole, canceled))
+    assert set(ended) == {whole.name, *STAGES}
+    assert {run.info.status for run in ended.values()} == {"FINISHED"}
+    assert {name for name, run in cut.items() if run.info.status == "KILLED"} == {canceled.name, "planner_grpo"}
+    assert {run.info.status for run in cut.values()} == {"FINISHED", "KILLED"}
+    assert not Tracking(home).running()
+    summary = json.loads((whole / "collaboration_gain" / "summary.json").read_text(encoding="utf-8"))
+    assert ended[whole.name].data.tags["corecode.digest"] == summary["digests"]["metrics"]
+    assert not marked(f"CORECODE_HOME={home}")
+
+
+def job_processes(home: Path, *parts: str) -> list[int]:
+    """Pids of the training jobs of a home whose command lines hold these texts; without their supervisors."""
+    return [
+        pid
+        for pid, line in marked(f"CORECODE_HOME={home}").items()
+        if "-m corecode.training.job" in line and "supervise" not in line and all(part in line for part in parts)
+    ]
 
 
 def until(
-    reached: Callable[[], bool], process: subprocess.Popen[bytes], log: Path | None = None, pause: float = 0.5
+    reached: Callable[[], object], process: subprocess.Popen[bytes], log: Path | None = None, pause: float = 0.5
 ) -> None:
     """Wait for something that a process brings about."""
     deadline = time.monotonic() + 900
@@ -348,32 +291,6 @@ def until(
         assert process.poll() is None, log.read_text(encoding="utf-8")[-3000:] if log else "the process ended"
         assert time.monotonic() < deadline, log.read_text(encoding="utf-8")[-3000:] if log else "it never happened"
         time.sleep(pause)
-
-
-def ask(page: str, query: str, variables: dict[str, Any]) -> dict[str, Any]:
-    body = json.dumps({"query": query, "variables": variables}).encode()
-    request = urllib.request.Request(page, body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=120) as answer:
-        result = json.load(answer)
-    assert not result.get("errors"), result
-    return result["data"]
-
-
-def launch(page: str, partition: str) -> str:
-    """Start the whole chain for a partition, as a click on the page does; the run's id."""
-    profile, seed = partition.split("|")
-    tags = {"dagster/partition": partition, "dagster/partition/profile": profile, "dagster/partition/seed": seed}
-    parameters = {
-        "selector": {"repositoryLocationName": "corecode", "repositoryName": "__repository__", "jobName": "train"},
-        "runConfigData": {"resources": {"run": {"config": {"overrides": ["dataset.test=60"]}}}},
-        "executionMetadata": {"tags": [{"key": key, "value": value} for key, value in tags.items()]},
-    }
-    query = """mutation($parameters: ExecutionParams!) { launchRun(executionParams: $parameters) {
-        __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message }
-        ... on RunConfigValidationInvalid { errors { message } } } }"""
-    answer = ask(page, query, {"parameters": parameters})["launchRun"]
-    assert answer["__typename"] == "LaunchRunSuccess", answer
-    return answer["run"]["runId"]
 
 
 def test_postgres_goes_away_in_the_middle(using: Stores) -> None:
