@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 
@@ -24,8 +25,10 @@ def outcome(row: SampleRow) -> str:
         return TRUNCATED
     assert row.verdict is not None  # rows that are not lost have one
     if row.verdict is Verdict.RUNTIME_ERROR:
-        kind = row.detail.split(":")[0].split("\n")[0].strip()[:60]
-        return f"{row.verdict.value}:{kind or 'unknown'}"
+        # A program may name its exceptions as it likes; anything but a name could be read as markup by a plot.
+        kind = re.split(r"[:\n]", row.detail)[0].strip()[:60]
+        named = re.fullmatch(r"[\w. ]+", kind) is not None
+        return f"{row.verdict.value}:{kind if named else 'unknown'}"
     return row.verdict.value
 
 

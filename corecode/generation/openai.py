@@ -250,7 +250,9 @@ def _read(answer: Any) -> Completion:
         raise _TryAgainError(f"an answer that ended by {reason!r}")
     if text is not None and not isinstance(text, str):
         raise _TryAgainError(f"a malformed answer: {_excerpt(repr(answer))}")
-    return Completion(text or "", token_ids, tokens, truncated=reason == "length")
+    # JSON can escape half of a surrogate pair, as where an answer is cut inside a character: no file could hold it.
+    text = (text or "").encode("utf-8", errors="replace").decode("utf-8")
+    return Completion(text, token_ids, tokens, truncated=reason == "length")
 
 
 def _retry_after(headers: httpx.Headers) -> float:

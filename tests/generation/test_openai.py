@@ -153,6 +153,12 @@ def test_counts_and_the_finish_reason_are_kept() -> None:
     assert (ids.tokens, ids.token_ids) == (3, (4, 5, 2))
 
 
+def test_half_a_character_becomes_a_question_mark() -> None:
+    with serving(lambda _body, _number: completion("print('\ud83d')  # 👩")) as server:
+        ((answer,),) = OpenAIGenerator(server.url, "m").generate([chat("x")], 1, SAMPLING, seed=0)
+    assert answer.text == "print('?')  # 👩"
+
+
 def test_greedy_samples_of_a_chat_are_asked_for_once() -> None:
     with serving(echo) as server:
         greedy = SamplingConfig(temperature=0)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from corecode.evaluation.collaboration import PairedArms
@@ -12,9 +13,11 @@ from corecode.evaluation.rows import ArmSamples, SampleRow
 from corecode.problems import Problem
 
 LONGEST_TEXT = 4000
-"""Characters of a statement, thought or program that the page shows; it stays under 10 MB with 90 cases."""
-CASES_EACH = 40
-"""Problems shown where planning helped, and as many where it hurt."""
+"""Characters of a statement, thought or program that the page shows."""
+CASE_BYTES = 3_000_000
+"""Room for the problems one by one: beside the plotting library (5 MB) the page stays under 10 MB."""
+MARKUP_BYTES = 900
+"""What the page writes around the texts of one problem, at most."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,17 @@ class Case:
 
     @property
     def effect(self) -> str:
+        """``helped``, ``hurt`` or ``equal``."""
+        if self.team_correct == self.alone_correct:
+            return "equal"
         return "helped" if self.team_correct > self.alone_correct else "hurt"
+
+    @property
+    def size(self) -> int:
+        """Bytes on the page."""
+        shown = [self.team] + ([] if self.alone is None else [self.alone])
+        texts = [self.problem_id, self.statement, *(text or "" for one in shown for text in (one.thought, one.program))]
+        return MARKUP_BYTES + sum(len(html.escape(text).encode()) for text in texts)
 
 
 @dataclass(frozen=True)
@@ -55,7 +68,7 @@ class PlanningEffect:
     hurt: int
     equal: int
     cases: tuple[Case, ...]
-    """The strongest of each kind, bounded by ``CASES_EACH``."""
+    """As many as fit into ``CASE_BYTES``, the strongest first, helped and hurt in turn, then those without effect."""
     table: tuple[tuple[int, ...], ...]
     """table[a][t] = problems with ``a`` right samples of the Coder alone and ``t`` of the team."""
 
@@ -99,39 +112,53 @@ def planning_effect(paired: PairedArms, problems: Mapping[str, Problem], seed: i
     ):
         right, right_alone = sum(r.accepted for r in with_plan), sum(r.accepted for r in without)
         table[right_alone][right] += 1
-        if right != right_alone:
-            helped = right > right_alone
-            cases.append(
-                Case(
-                    problem,
-                    _statement(problems, problem),
-                    show(_first(with_plan, accepted=helped)),
-                    show(_first(without, accepted=not helped)),
-                    right,
-                    right_alone,
-                    n,
-                )
+        cases.append(
+            Case(
+                problem,
+                _statement(problems, problem),
+                show(_first(with_plan, right - right_alone)),
+                show(_first(without, right_alone - right)),
+                right,
+                right_alone,
+                n,
             )
-    helped_cases = [case for case in cases if case.effect == "helped"]
-    hurt_cases = [case for case in cases if case.effect == "hurt"]
+        )
+    kinds = {kind: [case for case in cases if case.effect == kind] for kind in ("helped", "hurt", "equal")}
+    helped, hurt, equal = (_strongest(kind, seed) for kind in kinds.values())
     return PlanningEffect(
-        helped=len(helped_cases),
-        hurt=len(hurt_cases),
-        equal=len(ids) - len(cases),
-        cases=tuple(_strongest(helped_cases, seed) + _strongest(hurt_cases, seed)),
+        helped=len(helped),
+        hurt=len(hurt),
+        equal=len(equal),
+        cases=tuple(_fitting([*_in_turn(helped, hurt), *equal])),
         table=tuple(tuple(row) for row in table),
     )
 
 
 def _strongest(cases: list[Case], seed: int) -> list[Case]:
-    """The largest differences; ties in an order drawn by the seed, so that no kind of problem is preferred."""
+    """The largest differences first; ties in an order drawn by the seed, so that no kind of problem is preferred."""
     mixed = random.Random(seed).sample(cases, len(cases))
-    return sorted(mixed, key=lambda case: -abs(case.team_correct - case.alone_correct))[:CASES_EACH]
+    return sorted(mixed, key=lambda case: -abs(case.team_correct - case.alone_correct))
 
 
-def _first(rows: tuple[SampleRow, ...], accepted: bool) -> SampleRow:
-    """The first sample with this result; it exists, since one side has more right samples than the other."""
-    return next((row for row in rows if row.accepted == accepted), rows[0])
+def _in_turn(first: list[Case], second: list[Case]) -> Iterator[Case]:
+    for place in range(max(len(first), len(second))):
+        yield from first[place : place + 1]
+        yield from second[place : place + 1]
+
+
+def _fitting(cases: Iterable[Case]) -> Iterator[Case]:
+    """The first cases that fit into ``CASE_BYTES`` together."""
+    room = CASE_BYTES
+    for case in cases:
+        room -= case.size
+        if room < 0:
+            return
+        yield case
+
+
+def _first(rows: tuple[SampleRow, ...], ahead: int) -> SampleRow:
+    """The first right sample of the side that is ahead, the first wrong one of the other; of equal sides the first."""
+    return next((row for row in rows if row.accepted == (ahead > 0)), rows[0]) if ahead else rows[0]
 
 
 def _statement(problems: Mapping[str, Problem], problem: str) -> str:

@@ -13,7 +13,7 @@ from corecode.evaluation.curves import Phase
 from corecode.evaluation.failures import PASSED, in_words
 from corecode.evaluation.metrics import RATIO_BINS
 from corecode.evaluation.report.cases import PlanningEffect
-from corecode.evaluation.report.words import LABELS
+from corecode.evaluation.report.words import at_temperature, label
 
 Json = dict[str, Any]
 
@@ -24,6 +24,8 @@ KINDS_SHOWN = 6
 """Failure kinds with a colour of their own; the rest is one kind."""
 SMOOTHING = 5
 """Steps of the running mean of a reward curve."""
+SPREAD = "reward/std"
+"""Spread of the rewards within a group: no term of the reward."""
 
 
 def charts(figures: Json, temperature: str, phases: Sequence[Phase], effect: PlanningEffect | None) -> dict[str, Json]:
@@ -65,7 +67,7 @@ def gain_over_training(phases: Sequence[Phase]) -> Json | None:
 
 def reward_curves(phases: Sequence[Phase]) -> Json | None:
     """Every reward term over both phases, as a running mean; the single steps as faint points behind the mean."""
-    names = sorted({name for phase in phases for name in phase.series if name.startswith("reward/")})
+    names = sorted({name for phase in phases for name in phase.series if name.startswith("reward/")} - {SPREAD})
     if not names:
         return None
     names.sort(key=lambda name: (name != "reward/mean", name))
@@ -168,12 +170,8 @@ def effect_table(effect: PlanningEffect) -> Json:
 
 
 def _arms_at(figures: Json, temperature: str) -> list[tuple[str, Json]]:
-    found = [
-        (arm, one["temperatures"][temperature])
-        for arm, one in figures["arms"].items()
-        if temperature in one["temperatures"]
-    ]
-    return [(arm, at) for arm, at in reversed(found) if at["samples"]]
+    """Arms with a result, the last first: a plot counts its bars from below."""
+    return [(arm, at) for arm, at in reversed(at_temperature(figures, temperature)) if at["samples"]]
 
 
 def _stacked(name: str, bars: Sequence[tuple[str, Json]], shares: Sequence[float], colour: str) -> Json:
@@ -197,7 +195,7 @@ def _stacked_layout(bars: Sequence[tuple[str, Json]]) -> Json:
             "y": place,
             "yshift": 19,
             "showarrow": False,
-            "text": LABELS.get(arm, arm),
+            "text": label(arm),
         }
         for place, (arm, _) in enumerate(bars)
     ]

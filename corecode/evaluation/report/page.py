@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from corecode.evaluation.collaboration import CG_PAIRS, GAINS
 from corecode.evaluation.report import reference, words
-from corecode.evaluation.report.cases import CASES_EACH, Case, PlanningEffect
+from corecode.evaluation.report.cases import Case, PlanningEffect
 from corecode.evaluation.report.trust import trust
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ Json = dict[str, Any]
 GROUPS = (
     ("Before training", ("base/alone", "base/team")),
     ("After the supervised warm‑up", ("sft/alone", "sft/team", "single-direct/sft", "single-thought/sft")),
-    ("After Planner GRPO", ("sft/alone", "planner-grpo/team")),
-    ("Coder GRPO only", ("coder-grpo-only/alone", "coder-grpo-only/team")),
-    ("After both phases", ("final/alone", "final/team")),
+    ("Planner trained by GRPO", ("sft/alone", "planner-grpo/team")),
+    ("Only the Coder trained by GRPO", ("coder-grpo-only/alone", "coder-grpo-only/team")),
+    ("Both trained by GRPO", ("final/alone", "final/team")),
     ("One model, whole budget", ("single-direct/final", "single-thought/final")),
 )
 """Arms of the first picture, as a story."""
@@ -44,7 +44,9 @@ TILES = (
 """Gains that the page shows in large type."""
 OTHERS = "Prompts alone, and others"
 """Title of the group for arms that are in no other."""
-REPEATED = ("After Planner GRPO", "sft/alone")
+MANY_BARS = 8
+"""Bars of a group that the page shows without being asked."""
+REPEATED = ("Planner trained by GRPO", "sft/alone")
 """The Planner phase does not touch the Coder: its bar is drawn again beside the team's."""
 BAR_NAMES = {
     "alone": "Coder alone",
@@ -90,7 +92,8 @@ def render_markdown(page: Page) -> str:
 
 
 def bars(summary: Json, temperature: str) -> list[tuple[str, list[Json]]]:
-    """Groups of the first picture: title and bars with value, interval and, for a team, its Collaboration Gain."""
+    """Groups of the first picture: title, and bars with score (None where no problem is complete) and, for a team, its
+    Collaboration Gain."""
     gains = {
         pair["system"]: pair["temperatures"][temperature]["pass@1"]["cg_abs"]
         for pair in summary["collaboration_gain"].values()
@@ -105,23 +108,28 @@ def bars(summary: Json, temperature: str) -> list[tuple[str, list[Json]]]:
             if (title, arm) == REPEATED and arms[-1] not in summary["arms"]:
                 continue
             at = summary["arms"].get(arm, {"temperatures": {}})["temperatures"].get(temperature)
-            if at is None or not at["problems"]:
+            if at is None:
                 continue
-            score = at["pass@k"]["1"]
             rows.append(
                 {
                     "arm": arm,
                     "name": _bar_name(title, arm),
                     "kind": words.kind(arm),
-                    "value": 100 * score["value"],
-                    "low": 100 * score["low"],
-                    "high": 100 * score["high"],
+                    "score": at["pass@k"].get("1"),
                     "gain": gains.get(arm),
                 }
             )
         if rows:
             result.append((title, rows))
     return result
+
+
+def _findings(summary: Json, temperature: str) -> list[str]:
+    """What stands above the first picture: the gain, and beside it the fair comparison with one model."""
+    support: list[str] = summary["headline"]["support"]
+    if words.headline_pair(summary, temperature) is None:
+        return support[:3]
+    return [*support[:1], *words.singles(summary, temperature)[-1:]]
 
 
 def _bar_name(group: str, arm: str) -> str:
@@ -140,11 +148,13 @@ def _context(page: Page) -> Json:
         "temperature": page.temperature,
         "n": summary["samples_per_problem"],
         "bars": bars(summary, page.temperature),
-        "single": any(words.kind(arm) == "single" for arm in summary["arms"]),
+        "kinds": {words.kind(arm) for arm, _ in words.at_temperature(summary, page.temperature)},
+        "findings": _findings(summary, page.temperature),
+        "elsewhere": words.at_other_temperatures(summary, page.temperature),
+        "many": MANY_BARS,
         "tiles": _tiles(summary, page.temperature),
         "measures": _measures(summary),
         "effect": page.effect,
-        "cases_each": CASES_EACH,
         "thoughts": page.thoughts,
         "trust": trust(summary, page.temperature),
         "order": [pair.name for pair in CG_PAIRS],
@@ -221,6 +231,7 @@ def _environment() -> Environment:
         "bounds": words.bounds,
         "p_value": words.p_value,
         "label": words.label,
+        "unbroken": words.unbroken,
         "in_cell": lambda text: str(text).replace("|", "\\|").replace("\n", " ").replace("<", "&lt;"),
     }
     return environment

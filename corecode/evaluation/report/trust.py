@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from corecode.arms import ARMS
-from corecode.evaluation.report.words import headline_pair, percent
+from corecode.evaluation.report.words import at_temperature, count, headline_pair, percent
 
 Json = dict[str, Any]
 
@@ -50,8 +50,9 @@ def trust(summary: Json, temperature: str) -> list[Limit]:
 def _counts(summary: Json) -> Limit:
     problems = summary["problems"]
     text = (
-        f"{problems['evaluated']:,} test problems with {problems['tests']:,} tests, {summary['samples_per_problem']}"
-        f" samples each, {len(summary['arms'])} arms, {len(summary['temperatures'])} temperatures. Training never saw"
+        f"{count(problems['evaluated'], 'test problem')} with {count(problems['tests'], 'test')},"
+        f" {count(summary['samples_per_problem'], 'sample')} each, {count(len(summary['arms']), 'arm')},"
+        f" {count(len(summary['temperatures']), 'temperature')}. Training never saw"
         " these problems."
     )
     skipped = problems["test"] - problems["evaluated"]
@@ -71,8 +72,9 @@ def _detectable(summary: Json, temperature: str) -> Limit:
         return Limit(title, "One problem alone shows no difference.", warning=True)
     small = abs(gain["value"]) < gain["detectable"]
     text = (
-        f"With {at['problems']} problems, a true Collaboration Gain in pass@1 of {100 * gain['detectable']:.1f} points"
-        " is found with 80 % power (two-sided test at 5 %). Smaller ones are mostly missed."
+        f"With {count(at['problems'], 'problem')}, a true Collaboration Gain in pass@1 of"
+        f" {100 * gain['detectable']:.1f} points is found with 80 % power (two-sided test at 5 %). Smaller ones are"
+        " mostly missed."
     )
     if small:
         text += " The gain measured here is smaller than that."
@@ -151,11 +153,7 @@ def _lost_in_training(summary: Json) -> Limit:
 
 
 def _truncated(summary: Json, temperature: str) -> Limit:
-    shares = {
-        arm: one["temperatures"][temperature]["truncated"] / one["temperatures"][temperature]["samples"]
-        for arm, one in summary["arms"].items()
-        if temperature in one["temperatures"] and one["temperatures"][temperature]["samples"]
-    }
+    shares = {arm: at["truncated"] / at["samples"] for arm, at in at_temperature(summary, temperature) if at["samples"]}
     worst = max(shares, key=lambda arm: shares[arm], default=None)
     if worst is None or shares[worst] == 0:
         return Limit("Cut completions", "No completion reached its token limit.")

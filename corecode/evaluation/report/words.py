@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ Json = dict[str, Any]
 
 LONGEST_REASON = 80
 """Characters of the reason for a missing result that the warning quotes."""
+FEW_ARMS = 4
+"""Arms whose scores fit into a sentence."""
 LABELS = {
     "base/alone": "Coder alone, untrained",
     "base/team": "Planner + Coder, untrained",
@@ -56,6 +59,11 @@ def percent(value: float | None, digits: int = 1) -> str:
     return "–" if value is None else f"{100 * value:.{digits}f}\N{NO-BREAK SPACE}%"
 
 
+def count(number: int, thing: str) -> str:
+    """``1 problem``, ``1,234 problems``."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def points(value: float | None) -> str:
     """A difference of shares in percentage points: ``+4.2``."""
     return "–" if value is None else signed(100 * value)
@@ -70,6 +78,11 @@ def bounds(interval: Mapping[str, float | None], sign: bool = False) -> str:
         return signed(100 * value) if sign else f"{100 * value:.1f}"
 
     return f"[{one(interval['low'], '−∞')}, {one(interval['high'], '∞')}]"
+
+
+def unbroken(text: str) -> str:
+    """The text with intervals that no line break tears apart."""
+    return re.sub(r"\[[^\[\]]*\]", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
 
 
 def p_value(value: float | None) -> str:
@@ -121,19 +134,48 @@ def headline(figures: Json) -> Json:
     found = headline_pair(figures, temperature)
     support: list[str] = []
     if found is None:
-        sentence = "No Collaboration Gain can be stated: no team and its Coder alone were both evaluated."
+        sentence, support = _without_pair(figures, temperature)
     else:
         sentence, support = _finding(*found, temperature)
-    support += _training(figures, temperature) + _singles(figures, temperature)
+    support += _training(figures, temperature) + singles(figures, temperature)
     return {"sentence": sentence, "support": support, "temperature": temperature, "outage": outage(figures)}
+
+
+def _without_pair(figures: Json, temperature: str) -> tuple[str, list[str]]:
+    """What a run without a comparison of a Coder with and without its Planner says: its scores, or nothing."""
+    pairs = [pair for pair in CG_PAIRS if pair.system in figures["arms"] and pair.baseline in figures["arms"]]
+    reason = (
+        "no problem has all results both of a team and of its Coder alone"
+        if pairs
+        else "no team and its Coder alone were both evaluated"
+    )
+    scores = [
+        f"{label(arm)}: {percent(one['value'])} {bounds(one)} of {count(at['problems'], 'problem')} at the first try"
+        for arm, at in at_temperature(figures, temperature)
+        if (one := at["pass@k"].get("1"))
+    ]
+    support = ["; ".join(scores) + "."] if 0 < len(scores) <= FEW_ARMS else []
+    prompted = [
+        f"{one['meaning']}: {points(at['pass@1']['value'])} points {bounds(at['pass@1'], True)}."
+        for name, one in figures["gains"].items()
+        if name in figures["arms"] and (at := one["temperatures"].get(temperature))
+    ]
+    support += prompted if len(prompted) <= FEW_ARMS else []
+    return f"No Collaboration Gain can be stated: {reason}.", support
+
+
+def at_temperature(figures: Json, temperature: str) -> list[tuple[str, Json]]:
+    """Arms with their figures at one temperature, those that were evaluated there."""
+    found = [(arm, one["temperatures"].get(temperature)) for arm, one in figures["arms"].items()]
+    return [(arm, at) for arm, at in found if at is not None]
 
 
 def _finding(name: str, found: Json, temperature: str) -> tuple[str, list[str]]:
     at = found["temperatures"][temperature]
     one, gain = at["pass@1"], at["pass@1"]["cg_abs"]
     sentence = (
-        f"With its Planner, the Coder solves {percent(one['team'])} of {at['problems']} unseen problems at the first"
-        f" try. Alone, the same Coder solves {percent(one['alone'])}."
+        f"With its Planner, the Coder solves {percent(one['team'])} of {count(at['problems'], 'unseen problem')} at the"
+        f" first try. Alone, the same Coder solves {percent(one['alone'])}."
     )
     verdict = {
         "up": "Working together pays for this Coder",
@@ -171,7 +213,8 @@ def _training(figures: Json, temperature: str) -> list[str]:
     return [text + (": " + ", ".join(phases) if phases else "") + "."]
 
 
-def _singles(figures: Json, temperature: str) -> list[str]:
+def singles(figures: Json, temperature: str) -> list[str]:
+    """The team against one model with the same budget, a sentence for each such model."""
     sentences: list[str] = []
     for name, who in (
         ("over_single_direct", "one model that writes code directly"),
@@ -186,6 +229,17 @@ def _singles(figures: Json, temperature: str) -> list[str]:
             f" {bounds(gain, True)}."
         )
     return sentences
+
+
+def at_other_temperatures(figures: Json, temperature: str) -> str | None:
+    """The Collaboration Gain of the headline at the temperatures that the headline is not about."""
+    pair = headline_pair(figures, temperature)
+    others = [] if pair is None else [(t, at) for t, at in pair[1]["temperatures"].items() if t != temperature]
+    parts = [
+        f"{points(at['pass@1']['cg_abs']['value'])} points {bounds(at['pass@1']['cg_abs'], True)} at temperature {t}"
+        for t, at in others
+    ]
+    return f"The gain is {', '.join(parts)}." if parts else None
 
 
 def _gain(figures: Json, name: str, temperature: str) -> Json | None:
@@ -218,6 +272,22 @@ def outage(figures: Json) -> str | None:
             " of the table below are affected; their problems with a missing sample are left out, on both sides of"
             " every comparison."
         )
+        parts += _with_everything(figures)
     if absent:
         parts.append(f"Not evaluated at all: {', '.join(absent)}.")
     return " ".join(parts)
+
+
+def _with_everything(figures: Json) -> list[str]:
+    """What pass@1 would be with every missing sample counted: leaving problems out can raise a mean."""
+    found = [
+        f"{arm} between {percent(span['missing_failed'])} and {percent(span['missing_passed'])}"
+        f" (shown: {percent(at['pass@k']['1']['value'])})"
+        for arm, at in at_temperature(figures, temperature_of_headline(figures))
+        if at["missing"]["samples"] and (span := at["pass@1_bounds"])
+    ]
+    if not found:
+        return []
+    more = f", and {count(len(found) - FEW_ARMS, 'further arm')}" if len(found) > FEW_ARMS else ""
+    listed = "; ".join(found[:FEW_ARMS])
+    return [f"With every missing sample counted, as failed or as solved, pass@1 is {listed}{more}."]

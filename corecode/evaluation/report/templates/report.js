@@ -34,7 +34,9 @@
     dark.addEventListener("change", draw);
   }
 
-  const cases = [...document.querySelectorAll(".case")];
+  const cases = [...document.querySelectorAll(".case")].map((element) => ({
+    element, kind: element.dataset.effect, text: element.textContent.toLowerCase(),
+  }));
   const needle = document.getElementById("needle");
   if (!needle) return;
   const more = document.getElementById("more");
@@ -43,15 +45,16 @@
   let limit = firstShown;
   const filter = () => {
     const word = needle.value.trim().toLowerCase();
-    const fitting = cases.filter(
-      (one) => (kind === "all" || one.dataset.effect === kind) && one.textContent.toLowerCase().includes(word),
-    );
-    for (const one of cases) one.hidden = true;
-    for (const one of fitting.slice(0, limit)) one.hidden = false;
+    const fitting = cases.filter((one) => (kind === "all" || one.kind === kind) && one.text.includes(word));
+    for (const one of cases) one.element.hidden = true;
+    for (const one of fitting.slice(0, limit)) one.element.hidden = false;
     more.hidden = fitting.length <= limit;
     document.getElementById("count").textContent = `${fitting.length} found`;
   };
-  needle.addEventListener("input", filter);
+  needle.addEventListener("input", () => {
+    limit = firstShown;
+    filter();
+  });
   more.addEventListener("click", () => {
     limit = cases.length;
     filter();
