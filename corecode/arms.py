@@ -31,7 +31,7 @@ PROMPTED_ON = {
     "sft": ("sft_warmup/coder", "after the warm-up"),
     "coder-grpo-only": ("baselines/coder_grpo_only", "after Coder GRPO only"),
     "final": ("coder_grpo", "after both GRPO phases"),
-    "single-direct": ("baselines/single_direct", "one model, statement to code, whole budget"),
+    "single-direct": ("baselines/single_direct", "on one model"),
 }
 """Weights that prompt-only teams may work with: what stands before the slash in the arm's name, the stage folder, and
 where that is in the story."""

@@ -15,6 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from corecode.arms import ARMS
 from corecode.evaluation.collaboration import CG_PAIRS, GAINS
 from corecode.evaluation.report import reference, words
 from corecode.evaluation.report.cases import Case, PlanningEffect
@@ -149,6 +150,7 @@ def _context(page: Page) -> Json:
         "n": summary["samples_per_problem"],
         "bars": bars(summary, page.temperature),
         "kinds": {words.kind(arm) for arm, _ in words.at_temperature(summary, page.temperature)},
+        "other_roles": any(ARMS[arm].prompted and words.kind(arm) == "team" for arm in summary["arms"] if arm in ARMS),
         "findings": _findings(summary, page.temperature),
         "elsewhere": words.at_other_temperatures(summary, page.temperature),
         "many": MANY_BARS,
