@@ -2,8 +2,8 @@
 
 Stands alone (standard library only), so that it starts in 20 ms. It is a child-subreaper: processes that leave their
 session or lose their parent still come back to it. It ends the tree when it gets SIGTERM, SIGINT or SIGHUP, and when
-its own parent dies, however that happens (PR_SET_PDEATHSIG). The command first gets SIGTERM and ``--grace`` seconds,
-then everything left gets SIGKILL.
+its own parent dies, however that happens (PR_SET_PDEATHSIG). The command first gets SIGTERM, then, once it is gone,
+whatever it left behind; ``--grace`` seconds after the first everything left gets SIGKILL.
 
 Exit code: the command's, 128 + n when it died of signal n, 128 + n when signal n ended the supervision.
 """
@@ -120,12 +120,17 @@ def main(arguments: list[str]) -> int:
         code = _reap(child)
 
     me = os.getpid()
+    told = {child.pid}
     if ended_by and code is None:
-        signal_all([child.pid], signal.SIGTERM)  # launchers pass it on to their ranks
+        signal_all(told, signal.SIGTERM)
     deadline = time.monotonic() + (options.grace if ended_by else 0.0)
-    while (remaining := deadline - time.monotonic()) > 0 and descendants(me):
+    while (remaining := deadline - time.monotonic()) > 0 and (left := descendants(me)):
+        if code is not None:  # it did not pass the signal on, as DeepSpeed's runner does not: its ranks would train on
+            signal_all(left - told, signal.SIGTERM)
+            told |= left
         signal.sigtimedwait({signal.SIGCHLD}, min(remaining, 0.2))
-        _reap(child)
+        ended = _reap(child)
+        code = ended if code is None else code
     survivors = kill_descendants(me)
     final = _reap(child)
     code = final if code is None else code

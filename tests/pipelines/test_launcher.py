@@ -214,6 +214,24 @@ def test_supervisor_ends_ranks_that_ignore_sigterm(tmp_path: Path, mark: str, ho
         process.wait()
 
 
+def test_what_a_command_leaves_behind_gets_sigterm_too(tmp_path: Path) -> None:
+    """DeepSpeed's runner dies of SIGTERM at once and tells nobody: its ranks would train on until the grace is over."""
+    rank = """
+        import pathlib, signal, sys
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+        pathlib.Path(sys.argv[1], "started").touch()
+        signal.sigwait([signal.SIGTERM])
+        pathlib.Path(sys.argv[1], "told").touch()
+    """
+    runner = "import subprocess, sys; subprocess.run([sys.executable, '-c', *sys.argv[1:]])"
+    command = [sys.executable, "-c", runner, textwrap.dedent(rank), str(tmp_path)]
+    supervisor = subprocess.Popen([sys.executable, "-I", supervise.__file__, "--grace", "60", "--", *command])
+    wait_for((tmp_path / "started").exists, 30)
+    supervisor.terminate()
+    assert supervisor.wait(40) == 128 + signal.SIGTERM
+    assert (tmp_path / "told").exists()
+
+
 def test_supervisor_passes_the_exit_code_on(tmp_path: Path) -> None:
     for code, expected in ((0, 0), (7, 7), (-9, 137)):
         program = f"import os, sys; os.kill(os.getpid(), 9) if {code} < 0 else sys.exit({code})"
