@@ -294,7 +294,8 @@ class ExecutionConfig(Section):
 class Profile(Section):
     """A named recipe: everything that decides what a run does, except the code."""
 
-    name: str
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
+    """Begins the names of run folders: letters, digits, ``.``, ``-`` and ``_``."""
     description: str
     """One sentence for ``corecode profiles``."""
     hardware: str

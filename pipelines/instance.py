@@ -91,6 +91,8 @@ def open_instance(home: Path) -> Generator[DagsterInstance]:
         except DagsterInvalidConfigError as error:
             reasons = "; ".join(" ".join(one.message.split()) for one in error.errors)
             raise UserError(f"{folder / 'dagster.yaml'}: {reasons}") from error
+        except (ImportError, ValueError) as error:  # an address without a driver, or not an address
+            raise UserError(f"{folder / 'dagster.yaml'} names a store that cannot be opened: {error}") from error
         with opened as instance:
             _make_pool(instance)
             yield instance

@@ -24,7 +24,7 @@ from pipelines.launchers.local import Engine, LocalLauncher, job_environment
 from pipelines.launchers.tail import JsonTail
 from pipelines.preflight import is_hub_id
 from pipelines.recording import open_runs, problem_files, read_by, record_arms
-from pipelines.redact import redact
+from pipelines.redact import redact, shown_cause
 from pipelines.reuse import Cache, keyed, reused_from
 from pipelines.settings import STAGES_FILE, RunSettings, read_stages
 from pipelines.tracking import Status, TrackedRun
@@ -296,8 +296,8 @@ def open_stage(settings: RunSettings, context: Any) -> Generator[PipelineStage]:
         # A user's mistake fails again however often it is tried.
         if isinstance(error, InfrastructureError) and context.retry_number < RETRIES:
             reporter.note(redact(f"tried again from where it stopped: {error}"))
-            raise dg.RetryRequested(RETRIES, RETRY_S * 2**context.retry_number) from error
-        raise dg.Failure(redact(str(error))) from error
+            raise dg.RetryRequested(RETRIES, RETRY_S * 2**context.retry_number) from shown_cause(error)
+        raise dg.Failure(redact(str(error))) from shown_cause(error)
     except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError) as interrupt:
         status = "KILLED"
         reporter.stage_failed(name, interrupt)

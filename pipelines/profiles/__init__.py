@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from corecode.arms import arm
 from corecode.config import Profile
 from corecode.errors import UserError
+from pipelines.redact import redact
 
 FOLDER = Path(__file__).parent
 
@@ -59,7 +60,7 @@ def changed_profile(name: str, values: Mapping[str, Any], overrides: Sequence[st
         overrides: see :func:`load_profile`.
 
     Raises:
-        UserError: unknown field (with the nearest name), or a value that the field refuses.
+        UserError: unknown field (with the nearest name), a value that the field refuses, or a secret in one.
     """
     fields: dict[str, Any] = json.loads(json.dumps(values))  # sections that share a YAML anchor become separate ones
     for override in overrides:
@@ -68,6 +69,7 @@ def changed_profile(name: str, values: Mapping[str, Any], overrides: Sequence[st
         profile = Profile.model_validate(fields)
     except ValidationError as error:
         raise UserError(f"profile {name}: {_sentence(error)}") from error
+    _refuse_secrets(name, fields)
     for name_of_arm in profile.evaluation.arms:
         arm(name_of_arm)
     return profile
@@ -104,6 +106,21 @@ def _apply(values: dict[str, Any], override: str) -> None:
             raise UserError(f"--set {override}: {section} is a value, not a section")
         values = inner
     values[last] = value
+
+
+def _refuse_secrets(name: str, value: Any, where: str = "") -> None:
+    """A run keeps all fields of its profile, in its folder and in MLflow."""
+    if isinstance(value, Mapping):
+        for field, inner in value.items():
+            _refuse_secrets(name, inner, f"{where}.{field}" if where else field)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for inner in value:
+            _refuse_secrets(name, inner, where)
+    elif isinstance(value, str) and redact(value) != value:
+        raise UserError(
+            f"profile {name}: {where} holds a password or a token, and a run is recorded with all its fields; "
+            "leave it out, and give secrets in environment variables alone"
+        )
 
 
 def _sentence(error: ValidationError) -> str:

@@ -43,6 +43,20 @@ def test_settings_that_need_a_variable_name_it(tmp_path: Path, monkeypatch: pyte
         pass
 
 
+@pytest.mark.parametrize(
+    "address", ["postgresql+psycopg2://me:hush-hush@db:port/x", "postgresql+pg8000://me:hush-hush@db/x"]
+)
+def test_an_address_that_leads_nowhere_is_one_sentence(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dagster.yaml").write_text(f"storage: {{postgres: {{postgres_url: '{address}'}}}}\n", encoding="utf-8")
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    named = pytest.raises(UserError, match=r"dagster\.yaml names a store that cannot be opened: ")
+    with named as caught, open_instance(tmp_path / "home"):
+        pass
+    assert "hush" not in str(caught.value)
+
+
 def test_a_database_that_is_away_is_one_sentence_without_the_password(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

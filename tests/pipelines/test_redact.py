@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from servers import mlflow_server
@@ -17,6 +18,7 @@ from teams import ROOT, command
 
 from corecode.errors import InfrastructureError, UserError
 from pipelines.home import plain_name
+from pipelines.profiles import load_profile
 from pipelines.redact import redact, shown_cause
 from pipelines.settings import RunSettings
 from pipelines.tracking import Tracking, run_key
@@ -37,6 +39,34 @@ def test_what_is_masked_and_what_stays() -> None:
     assert redact("postgresql+psycopg2://u:p%40w@db/mlflow is down") == "postgresql+psycopg2://db/mlflow is down"
     kept = "sqlite:////home/a/mlflow.db pass@1 falsely http://host/a@b"
     assert redact(kept) == kept
+
+
+def test_every_form_of_a_secret_is_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    odd, in_address = 'p@ss "w\\rd-ü/9', "sword/fish:42"
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", odd)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://me:{in_address}@host:5000")
+    for secret in (odd, in_address):
+        for text in (secret, quote(secret, safe=""), json.dumps(secret), json.dumps(secret, ensure_ascii=False)):
+            assert redact(f"no {text}!") in ("no ***!", 'no "***"!')
+        assert redact(f"bad value {secret!r}") == "bad value '***'"
+    for name in ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_URI"):
+        monkeypatch.delenv(name)
+    assert redact(f"postgresql://me:{in_address}@db:5432/x is down") == "postgresql://db:5432/x is down"
+    kept = "http://[::1]:5000/a@b http://host:5000/a@b s3://bucket/a:b@c"
+    assert redact(kept) == kept
+
+
+@pytest.mark.usefixtures("secrets")
+def test_a_profile_holds_no_secret() -> None:
+    for field, value in (
+        ("description", f"as {TOKEN}"),
+        ("model", f"{{path: 'https://me:{PASSWORD}@host/model'}}"),
+        ("execution.server.python", f"/opt/{TOKEN}/bin/python"),
+    ):
+        with pytest.raises(UserError, match=rf"profile smoke: {field}\S* holds a password or a token") as caught:
+            load_profile("smoke", [f"{field}={value}"])
+        assert TOKEN not in str(caught.value)
+        assert PASSWORD not in str(caught.value)
 
 
 @pytest.mark.usefixtures("secrets")
@@ -122,6 +152,8 @@ def test_an_address_with_a_password_is_said_without_it(tmp_path: Path, monkeypat
 def test_names_that_lead_elsewhere_are_refused(name: str) -> None:
     with pytest.raises(UserError, match="is not a name"):
         plain_name(name, "run")
+    with pytest.raises(UserError, match="profile smoke: name"):
+        load_profile("smoke", [f"name={json.dumps(name)}"])
     run = SimpleNamespace(run_id="x", tags={})
     context = SimpleNamespace(run=run, instance=SimpleNamespace(get_run_by_id=lambda _: None))
     if name:
