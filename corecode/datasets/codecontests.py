@@ -17,8 +17,9 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
+from corecode.datasets import shapes
 from corecode.datasets.asserts import entry_point, single_asserts, used_names
-from corecode.datasets.converted import Converted, Origin, Refused, distinct, newlines, pairs, references, text
+from corecode.datasets.converted import Converted, Origin, Refused, distinct, newlines, pairs, references, some, text
 from corecode.problems import Problem, Test
 
 Record = dict[str, Any]
@@ -34,13 +35,19 @@ def convert_lists(record: Record, origin: Origin) -> Converted:
     """A record of the Gen-Verse/CURE format."""
     if record.get("test_method", "stdio") == "function":
         return _function(record, origin)
-    tests, notes = distinct(pairs(record.get("test_input") or [], record.get("test_output") or []))
+    tests, notes = distinct(
+        pairs(record.get("test_input") or [], record.get("test_output") or [], "test_input and test_output")
+    )
     return Converted(
         Problem(
             id=origin.id_of(record.get("task_id")),
             statement=text(record, "question"),
-            tests=tests,
-            examples=pairs(record.get("example_input") or [], record.get("example_output") or []),
+            tests=some(tests, "test_input"),
+            examples=pairs(
+                record.get("example_input") or [],
+                record.get("example_output") or [],
+                "example_input and example_output",
+            ),
             source=origin.name,
             time_limit_s=float(record.get("test_time_limit") or TIME_LIMIT_S),
             memory_limit_mb=MEMORY_LIMIT_MB,
@@ -66,7 +73,7 @@ def _function(record: Record, origin: Origin) -> Converted:
             id=origin.id_of(record.get("task_id")),
             statement=text(record, "question"),
             kind="asserts",
-            tests=tests,
+            tests=some(tests, "test_list"),
             source=origin.name,
             entry_point=entry_point([test.code for test in tests], None),
             time_limit_s=float(record.get("test_time_limit") or TIME_LIMIT_S),
@@ -80,22 +87,21 @@ def convert_columns(record: Record, origin: Origin) -> Converted:
     if record.get("input_file") or record.get("output_file"):
         raise Refused("it reads or writes a named file instead of the standard streams")
     public, private, generated = (
-        pairs((record.get(field) or {}).get("input") or [], (record.get(field) or {}).get("output") or [])
+        pairs((record.get(field) or {}).get("input") or [], (record.get(field) or {}).get("output") or [], field)
         for field in ("public_tests", "private_tests", "generated_tests")
     )
     tests, notes = distinct([*public, *private, *generated])
     solutions: dict[str, Any] = record.get("solutions") or {"language": [], "solution": []}
-    python = [
-        program
-        for language, program in zip(solutions["language"], solutions["solution"], strict=True)
-        if language == _PYTHON3
-    ]
+    languages, programs = solutions["language"], solutions["solution"]
+    if len(languages) != len(programs):
+        raise Refused(f"solutions: {len(languages)} languages and {len(programs)} programs")
+    python = [program for language, program in zip(languages, programs, strict=True) if language == _PYTHON3]
     number = int(record.get("source") or 0)
     return Converted(
         Problem(
             id=f"code_contests/{text(record, 'name')}",
             statement=text(record, "description"),
-            tests=tests,
+            tests=some(tests, "public_tests, private_tests and generated_tests"),
             examples=public,
             source=f"code_contests/{_SOURCES[number] if number < len(_SOURCES) else number}",
             time_limit_s=_seconds(record.get("time_limit")),
@@ -115,16 +121,15 @@ def _seconds(limit: object) -> float:
 def convert_sample(record: Record, origin: Origin) -> Converted:
     """A record whose ``labels`` and ``test`` are JSON text."""
     labels, cases = _json(record, "labels"), _json(record, "test")
-    try:
-        tests, notes = distinct(pairs([c["input"]["stdin"] for c in cases], [c["output"]["stdout"] for c in cases]))
-        name = labels.get("name") or origin.number
-    except (KeyError, TypeError, AttributeError) as error:
-        raise Refused(f"its tests are not input/stdin with output/stdout ({error})") from error
+    shapes.check(shapes.SAMPLE_CASES, cases, "test")
+    shapes.check(shapes.LABELS, labels, "labels")
+    tests, notes = distinct(pairs([c["input"]["stdin"] for c in cases], [c["output"]["stdout"] for c in cases]))
+    name = labels.get("name") or origin.number
     return Converted(
         Problem(
             id=f"code_contests/{name}",
             statement=text(record, "content"),
-            tests=tests,
+            tests=some(tests, "test"),
             source=f"code_contests/{str(labels.get('source', 'unknown')).lower()}",
             time_limit_s=TIME_LIMIT_S,
             memory_limit_mb=MEMORY_LIMIT_MB,

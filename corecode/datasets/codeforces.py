@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from corecode.datasets.codecontests import MEMORY_LIMIT_MB, TIME_LIMIT_S
-from corecode.datasets.converted import Converted, Origin, Refused, distinct, newlines, pairs, text
+from corecode.datasets.converted import Converted, Origin, Refused, distinct, newlines, pairs, some, text
 from corecode.problems import Problem, Test
 
 Record = dict[str, Any]
@@ -28,8 +28,6 @@ def convert(record: Record, origin: Origin) -> Converted:
     if (record.get("input_mode") or "stdio") != "stdio":
         raise Refused(f"its input mode is {record['input_mode']!r}, not the standard streams")
     tests, notes = distinct(_tests(record.get("official_tests")))
-    if not tests:
-        raise Refused("it has no tests")
     if record.get("official_tests_complete") is False:
         notes = (*notes, "the official tests are not complete")
     checker = record.get("generated_checker")
@@ -37,7 +35,7 @@ def convert(record: Record, origin: Origin) -> Converted:
         Problem(
             id=f"codeforces/{text(record, 'id')}",
             statement=_statement(record),
-            tests=tests,
+            tests=some(tests, "official_tests"),
             examples=_tests(record.get("examples")),
             source="codeforces",
             checker=newlines(checker) if checker else None,

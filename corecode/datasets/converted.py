@@ -43,15 +43,15 @@ def newlines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def pairs(inputs: Iterable[str], outputs: Iterable[str]) -> list[Test]:
-    """Tests from parallel lists.
+def pairs(inputs: Iterable[str], outputs: Iterable[str], fields: str = "its tests") -> list[Test]:
+    """Tests from parallel lists, which stand in ``fields``.
 
     Raises:
         Refused: when one list is longer.
     """
     given, expected = list(inputs), list(outputs)
     if len(given) != len(expected):
-        raise Refused(f"it has {len(given)} inputs and {len(expected)} outputs")
+        raise Refused(f"{fields}: {len(given)} inputs and {len(expected)} outputs")
     return [Test(input=newlines(i), output=newlines(o)) for i, o in zip(given, expected, strict=True)]
 
 
@@ -64,6 +64,17 @@ def distinct(tests: Iterable[Test]) -> tuple[list[Test], tuple[str, ...]]:
         seen.setdefault(test.model_dump_json(), test)
     repeated = total - len(seen)
     return list(seen.values()), (f"{repeated} repeated tests dropped",) if repeated else ()
+
+
+def some(tests: list[Test], fields: str) -> list[Test]:
+    """The tests, which stand in ``fields``.
+
+    Raises:
+        Refused: when there are none.
+    """
+    if not tests:
+        raise Refused(f"{fields}: it has no tests")
+    return tests
 
 
 def references(programs: Iterable[str]) -> list[Reference]:

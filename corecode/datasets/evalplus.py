@@ -68,7 +68,7 @@ def convert(record: Record, origin: Origin) -> Converted:
     human = str(record["task_id"]).startswith("HumanEval")
     inputs = [list(one) for one in [*record["base_input"], *(record.get("plus_input") or [])]]
     if not inputs:
-        raise Refused("it has no inputs")
+        raise Refused("base_input and plus_input: it has no inputs")
     if human:
         program = without_docstring(prompt, name) + solution
         comparison = "root" if name == _ROOT else "equal"

@@ -95,6 +95,10 @@ def problem(record: dict[str, str]) -> Problem:
     check = next((node for node in functions if node.name == "check"), None)
     if module is None or check is None:
         raise Refused("its test defines no function check(candidate)")
+    try:
+        thought = thought_from_program(program, name).render()
+    except ValueError as error:
+        raise Refused(f"canonical_solution: {error}") from error
     return Problem(
         id=record["task_id"],
         statement=prompt,
@@ -104,15 +108,18 @@ def problem(record: dict[str, str]) -> Problem:
         entry_point=name,
         continues=True,
         time_limit_s=TIME_LIMIT_S,
-        references=[Reference(program=program, thought=thought_from_program(program, name).render())],
+        references=[Reference(program=program, thought=thought)],
     )
 
 
 def without_docstring(prompt: str, name: str) -> str:
     """The prompt without the text inside the function that is to be written."""
     lines = prompt.strip("\n").split("\n")
-    tree = ast.parse("\n".join(lines))
-    function = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
+    tree = parse("\n".join(lines))
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name] if tree else []
+    if not functions:
+        raise Refused(f"prompt: it is no beginning of a program that defines entry_point {name!r}")
+    function = functions[0]
     for text in (node for node in function.body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
         for number in range(text.lineno, (text.end_lineno or text.lineno) + 1):
             lines[number - 1] = ""

@@ -1,7 +1,7 @@
 """LiveCodeBench (Jain et al. 2024) and the coding problems of LiveBench (White et al. 2024), which come from it.
 
-- Private tests are plain JSON, or base64 of zlib of a pickle of JSON text. A pickle can run anything; the one read here
-  refuses every class and every function, so that nothing but plain data can come out, and it bounds the size.
+- Private tests are plain JSON, or base64 of zlib of a pickle of JSON text. Unpickling can run anything and can ask for
+  any amount of memory, so nothing is unpickled: the text is taken out of the pickle's opcodes, and its size is bounded.
 - Tests of type ``stdin`` are standard streams. Those of type ``functional`` call a method of ``Solution``: their input
   holds one JSON value a line for each argument, their output one JSON value.
 - A completion task shows the beginning of the program (``partial_solution``); an answer may be the rest or the whole.
@@ -10,17 +10,19 @@
 from __future__ import annotations
 
 import base64
-import binascii
-import io
 import json
-import pickle
+import pickletools
+import struct
 import zlib
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
-from corecode.datasets.converted import Converted, Origin, Refused, distinct, newlines, pairs, text
+from corecode.datasets import shapes
+from corecode.datasets.converted import Converted, Origin, Refused, distinct, newlines, pairs, some, text
 from corecode.problems import Problem, Test
 
 Record = dict[str, Any]
+
+PRIVATE = "private_test_cases"
 
 TIME_LIMIT_S = 6.0
 """CPU seconds a test, as in the benchmark's own evaluator."""
@@ -28,46 +30,52 @@ MAX_BYTES = 1 << 30
 """Largest decoded size of one problem's private tests."""
 
 
-class _Plain(pickle.Unpickler):
-    """Reads plain data only."""
-
-    def find_class(self, module: str, name: str) -> NoReturn:
-        raise Refused(f"its private tests ask for {module}.{name}: only plain data is read")
-
-    def persistent_load(self, pid: object) -> NoReturn:
-        raise Refused(f"its private tests refer to {pid!r} outside of them: only plain data is read")
+_AROUND_TEXT = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"})
+"""What a pickle of one text does beside holding it."""
 
 
-def decode_private(encoded: str) -> list[dict[str, str]]:
-    """The private tests of a record, as ``{"input", "output", "testtype"}``.
+def decode_private(encoded: str | list[object]) -> list[dict[str, str]]:
+    """The private tests of a record, as ``{"input", "output", "testtype"}``: given as such, as JSON, or encoded.
 
     Raises:
         Refused: when they are neither JSON nor an encoding of plain data, or too large.
     """
-    if encoded.lstrip().startswith("["):
-        return _cases(encoded, "private_test_cases")
+    if not isinstance(encoded, str) or encoded.lstrip().startswith("["):
+        return _cases(encoded, PRIVATE)
     try:
         unpacker = zlib.decompressobj()
         data = unpacker.decompress(base64.b64decode(encoded, validate=True), MAX_BYTES)
         if not unpacker.eof:
-            raise Refused(f"its private tests are cut off, or decode to more than {MAX_BYTES} bytes")
-        content = _Plain(io.BytesIO(data)).load()
-    except Refused:
-        raise
-    except (binascii.Error, zlib.error) as error:
-        raise Refused(f"its private tests cannot be decoded ({error})") from error
-    except Exception as error:  # whatever a malformed pickle makes the unpickler raise
-        raise Refused(f"its private tests are no pickle of plain data ({type(error).__name__})") from error
-    return _cases(content, "private_test_cases")
+            raise Refused(f"{PRIVATE}: they are cut off, or decode to more than {MAX_BYTES} bytes")
+    except (ValueError, zlib.error) as error:
+        raise Refused(f"{PRIVATE}: they cannot be decoded ({error})") from error
+    return _cases(_pickled_text(data), PRIVATE)
+
+
+def _pickled_text(data: bytes) -> str:
+    """The text that a pickle holds, read from its opcodes: nothing is unpickled."""
+    found: list[str] = []
+    try:
+        for opcode, value, _ in pickletools.genops(data):
+            if isinstance(value, str) and "UNICODE" in opcode.name:
+                found.append(value)
+            elif opcode.name not in _AROUND_TEXT:
+                raise Refused(f"{PRIVATE}: only a pickle of one text is read, this one does {opcode.name}")
+    except (ValueError, struct.error) as error:
+        if isinstance(error, Refused):
+            raise
+        raise Refused(f"{PRIVATE}: they hold no pickle ({error})") from error
+    if len(found) != 1:
+        raise Refused(f"{PRIVATE}: only a pickle of one text is read, this one holds {len(found)}")
+    return found[0]
 
 
 def _cases(content: object, field: str) -> list[dict[str, str]]:
     try:
         cases = json.loads(content) if isinstance(content, str) else content
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Refused(f"the field {field!r} is not JSON ({error})") from error
-    if not isinstance(cases, list):
-        raise Refused(f"the field {field!r} holds no list of tests")
+    shapes.check(shapes.CASES, cases, field)
     return cast("list[dict[str, str]]", cases)
 
 
@@ -85,7 +93,7 @@ def convert(record: Record, origin: Origin) -> Converted:
 
 def convert_livebench(record: Record, origin: Origin) -> Converted:
     """A record of LiveBench's category *coding*."""
-    original: Record = _mapping(record.get("original_json"))
+    original: Record = _mapping(record.get("original_json"), "original_json")
     content = original.get("question_content")
     return _problem(
         record,
@@ -98,13 +106,15 @@ def convert_livebench(record: Record, origin: Origin) -> Converted:
     )
 
 
-def _mapping(value: object) -> Record:
+def _mapping(value: object, field: str) -> Record:
     """A JSON object, given as such or as text; empty where there is none."""
     try:
         found = json.loads(value) if isinstance(value, str) else value
-    except ValueError as error:
-        raise Refused(f"a field is not JSON ({error})") from error
-    return cast("Record", found) if isinstance(found, dict) else {}
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"the field {field!r} is not JSON ({error})") from error
+    if not isinstance(found, dict | None):
+        raise Refused(f"the field {field!r} has to hold an object, found {shapes.kind_of(found)}")
+    return cast("Record", found or {})
 
 
 def _problem(
@@ -116,7 +126,7 @@ def _problem(
     if len(kinds) > 1:
         raise Refused(f"it mixes tests of the types {sorted(map(str, kinds))}")
     functional = kinds == {"functional"}
-    function = str(_mapping(metadata).get("func_name") or "").rpartition(".")[2] or None
+    function = str(_mapping(metadata, "metadata").get("func_name") or "").rpartition(".")[2] or None
     if functional and function is None:
         raise Refused("its tests call a function, but its metadata name none")
     examples = _tests(public, function if functional else None)
@@ -130,7 +140,7 @@ def _problem(
             id=name,
             statement=statement,
             kind="call" if functional else "stdio",
-            tests=tests,
+            tests=some(tests, f"public_test_cases and {PRIVATE}"),
             examples=examples,
             source=source,
             entry_point=function if functional else None,

@@ -40,7 +40,7 @@ def convert(record: Record, origin: Origin) -> Converted:
     challenge = record.get("challenge_test_list") or []
     tests = [newlines(test).strip() for test in [*record["test_list"], *challenge]]
     if not tests:
-        raise Refused("it has no tests")
+        raise Refused("test_list: it has no tests")
     setup = newlines(record.get("test_setup_code") or "") or "\n".join(record.get("test_imports") or [])
     code = text(record, "code") if record.get("code") is not None else None
     wording = text(record, "prompt" if record.get("text") is None else "text").strip()

@@ -11,7 +11,7 @@ from typing import Any
 
 from corecode.datasets import records
 from corecode.datasets.converted import Origin, Refused
-from corecode.datasets.formats import FORMATS, OWN, convert, recognise
+from corecode.datasets.formats import OWN, convert, recognise, unknown
 from corecode.datasets.records import Record
 from corecode.datasets.validate import Issue, Judge, check_references, examine
 from corecode.errors import UserError
@@ -82,9 +82,7 @@ def read(
     for where, record, origin in _taken(source, split, limit):
         found = recognise(record)
         if found is None:
-            fields = ", ".join(sorted(record)) or "none"
-            known = ", ".join(one.name for one in FORMATS)
-            raise UserError(f"{where}: a record with the fields {fields} is of no known format ({known})")
+            raise UserError(f"{where}: {unknown(record)}")
         formats[found.name] += 1
         try:
             made = convert(found, record, origin)
@@ -109,7 +107,7 @@ def read(
         digest=content_digest(problems),
     )
     if not problems:
-        first = f"; the first is refused: {summary.refused[0].detail}" if summary.refused else ""
+        first = f"; refused: {summary.refused[0].problem}: {summary.refused[0].detail}" if summary.refused else ""
         wanted = f" of the split {split!r}" if split else ""
         raise UserError(f"{source} holds no problem{wanted} ({summary.records} records){first}")
     return problems, summary
@@ -154,7 +152,8 @@ def _of_split(
             found = recognise(record)
             if found is None or found.split_of is None:
                 raise UserError(f"{where}: records of this format belong to no split; leave the split out")
-            if found.split_of(record) != split:
+            # One that does not have its shape is refused where it is read.
+            if found.fits(record) and found.split_of(record) != split:
                 continue
         yield where, record, origin
 

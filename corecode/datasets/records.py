@@ -7,15 +7,19 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Iterator
+import zlib
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 
 from corecode.errors import InfrastructureError, UserError
 
 Record = dict[str, Any]
 
 ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz", ".parquet")
+MAX_BYTES = 2 << 30
+"""Most that is read at once: of a line, or of a .json file as a whole."""
 DEFAULT_SPLIT = "test"
 """The split that is read where a source has one of this name and none is asked for."""
 _HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
@@ -71,35 +75,51 @@ def records_of(path: Path) -> Iterator[tuple[int, Record]]:
     if path.name.endswith(".parquet"):
         yield from _parquet(path)
         return
-    text = _text(path)
     if path.name.removesuffix(".gz").endswith(".jsonl"):
-        # Not splitlines(): that would also split inside strings, at U+2028 and its like.
-        for number, line in enumerate(text.split("\n"), 1):
+        for number, line in _lines(path):
+            where = f"{path}, line {number}"
             if line.strip():
-                yield number, _object(_parse(line, f"{path}, line {number}"), f"{path}, line {number}")
+                yield number, _object(_parse(line, where), where)
         return
-    content = _parse(text, str(path))
+    with _opened(path) as file:
+        content = _parse(_bounded(file.read(MAX_BYTES + 1), str(path)), str(path))
     if not isinstance(content, list):
         raise UserError(f"{path}: a .json file has to hold one array of records; write one record a line into a .jsonl")
     for number, record in enumerate(cast("list[object]", content), 1):
         yield number, _object(record, f"{path}, record {number}")
 
 
-def _text(path: Path) -> str:
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Lines by line feeds alone, each with its number: a string may hold U+2028 and its like."""
+    with _opened(path) as file:
+        number = 1
+        while line := file.readline(MAX_BYTES + 1):
+            yield number, _bounded(line, f"{path}, line {number}")
+            number += 1
+
+
+def _bounded(data: bytes, where: str) -> bytes:
+    if len(data) > MAX_BYTES:
+        raise UserError(f"{where}: this is larger than {MAX_BYTES >> 30} GiB; write one record a line into a .jsonl")
+    return data
+
+
+@contextmanager
+def _opened(path: Path) -> Generator[IO[bytes]]:
     try:
-        data = path.read_bytes()
-        return (gzip.decompress(data) if path.name.endswith(".gz") else data).decode()
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: this is not UTF-8 text") from error
-    except (gzip.BadGzipFile, EOFError) as error:
+        with gzip.open(path) if path.name.endswith(".gz") else path.open("rb") as file:
+            yield cast("IO[bytes]", file)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path}: this is not a whole gzip file ({error})") from error
     except OSError as error:
         raise UserError(f"cannot read the problem file {path}: {error.strerror}") from error
 
 
-def _parse(text: str, where: str) -> object:
+def _parse(data: bytes, where: str) -> object:
     try:
-        return json.loads(text)
+        return json.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise UserError(f"{where}: this is not UTF-8 text") from error
     except (ValueError, RecursionError) as error:
         raise UserError(f"{where}: this is not JSON ({error})") from error
 
@@ -120,7 +140,7 @@ def _parquet(path: Path) -> Iterator[tuple[int, Record]]:
             for record in cast("list[Record]", batch.to_pylist()):
                 number += 1
                 yield number, record
-    except (pyarrow.ArrowInvalid, OSError) as error:
+    except (pyarrow.ArrowException, OSError) as error:
         raise UserError(f"{path}: this is not a Parquet file that can be read ({error})") from error
 
 

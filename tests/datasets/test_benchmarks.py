@@ -206,7 +206,7 @@ def test_codeforces_problems_that_streams_cannot_judge_are_refused(shared: Share
     assert [issue.detail.split(":")[0] for issue in summary.refused] == [
         "it is interactive",
         "its input mode is 'file', not the standard streams",
-        "it has no tests",
+        "official_tests",
     ]
 
 
@@ -259,7 +259,7 @@ def test_a_pickle_that_asks_for_anything_but_data_is_refused(shared: Shared, tmp
     path.write_text("\n".join(map(json.dumps, [record, *variants])), encoding="utf-8")
     _, summary = read(path)
     assert [issue.reason for issue in summary.refused] == ["malformed"] * 9
-    assert ["only plain data is read" in issue.detail for issue in summary.refused[:4]] == [True] * 4
+    assert ["only a pickle of one text is read" in issue.detail for issue in summary.refused[:4]] == [True] * 4
     assert not marker.exists()
 
 

@@ -56,7 +56,7 @@ def test_import_validates_and_says_what_it_left_out(source: Path, tmp_path: Path
         "mbpp/603": ["broken_tests"],
     }
     assert "refused " in ended.stderr
-    assert "line 2: malformed, it has no tests" in ended.stderr
+    assert "line 2: malformed, test_list: it has no tests" in ended.stderr
     assert "refused mbpp/20: duplicate_id" in ended.stderr
     assert "flagged mbpp/603: broken_tests, its reference solutions fail: wrong_answer on 1 tests" in ended.stderr
     kept = json.loads((out / "imports" / "tasks.json").read_text(encoding="utf-8"))
