@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 
 from corecode.config import SandboxConfig
 from corecode.errors import InfrastructureError
@@ -69,23 +70,28 @@ class Executor:
     """Judges programs in a sandbox.
 
     With ``remember`` it keeps every verdict for its lifetime, so that a program is never run twice on a problem;
-    otherwise duplicates are found within one call. Infrastructure failures are never remembered.
+    otherwise duplicates are found within one call. Infrastructure failures are never remembered. With ``pass_or_fail``
+    a program's tests end with the first that fails: who asks wants to know whether it passes them all, and no ratio.
     """
 
-    def __init__(self, sandbox: Sandbox, remember: bool = False) -> None:
+    def __init__(self, sandbox: Sandbox, remember: bool = False, pass_or_fail: bool = False) -> None:
         self.sandbox = sandbox
         self.submitted = 0
         """Programs asked about so far."""
         self.executed = 0
         """Programs that really ran, retries included."""
         self._remember = remember
+        self._pass_or_fail = pass_or_fail
         self._known: dict[_Key, Judgement] = {}
         self._begun = _Ahead(sandbox)
 
     def begin(self, problem: Problem, source: str | None) -> None:
         """Start to judge a program that the next :meth:`judge` will ask about; returns at once, from any thread."""
         if source is not None:
-            self._begun.add((problem.id, source), problem.program(source))
+            self._begun.add((problem.id, source), self._program(problem, source))
+
+    def _program(self, problem: Problem, source: str | None) -> Program:
+        return replace(problem.program(source), stop_at_first_failure=self._pass_or_fail)
 
     def judge(self, jobs: Sequence[Job]) -> list[Judgement]:
         """Judge each program on its problem; results in input order.
@@ -106,7 +112,7 @@ class Executor:
                 break
             self.executed += len(waiting)
             rest = [key for key in waiting if key not in ahead]
-            judgements = self.sandbox.judge([waiting[key][0].program(key[1]) for key in rest])
+            judgements = self.sandbox.judge([self._program(*waiting[key]) for key in rest])
             found = {**ahead, **dict(zip(rest, judgements, strict=True))}
             ahead = {}
             for key in list(waiting):

@@ -413,7 +413,9 @@ def train(
     validator = None
     if validation and config.validate_every:
         generators = {**partners, scene.role.name: trainer.policy()}
-        validator = Validator(scene.team, scene.role.name, generators, config, validation[rank::ranks], scene.executor)
+        validator = Validator(
+            scene.team, scene.role.name, generators, config, validation[rank::ranks], scene.executor.sandbox
+        )
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(Recorder(trainer, journal, validator))
     trainer.attach(checkpoints, journal, config.checkpoint_every)

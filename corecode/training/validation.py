@@ -10,7 +10,7 @@ from corecode.execution import Executor
 from corecode.generation.generator import Generator
 from corecode.problems import Problem
 from corecode.teams import Player, Rollout, Team, Watcher, finish
-from sandbox import Verdict
+from sandbox import Sandbox, Verdict
 
 Tally = dict[str, tuple[float, int]]
 """Sums and counts by name, which add up over ranks."""
@@ -26,7 +26,7 @@ class Validator:
         generators: Mapping[str, Generator],
         config: GRPOConfig,
         problems: Sequence[Problem],
-        executor: Executor,
+        sandbox: Sandbox,
     ) -> None:
         """``generators``: of every role by name, the trained one's included; it reads the policy as it then is."""
         greedy = {
@@ -44,7 +44,7 @@ class Validator:
         self._rest = [greedy[r.name] for r in (trained, *after)]
         self._trained_writes_program = not after
         self._problems = list(problems)
-        self._executor = executor
+        self._executor = Executor(sandbox, pass_or_fail=True)
         self._starts: list[Rollout] | None = None
         self._alone: tuple[float, int] | None = None
         self.sandbox_seconds = 0.0
@@ -52,19 +52,20 @@ class Validator:
 
     def measure(self) -> Tally:
         """Measure the policy now."""
-        self.sandbox_seconds = 0.0
         if self._starts is None:
             self._starts = self._run(self._before, [Rollout(problem) for problem in self._problems])
         finished = self._run(self._rest, self._starts, self._begin)
-        tally: Tally = {"team": self._solved(finished)}
+        alone: list[Rollout] = []
+        if len(self._before) + len(self._rest) > 1 and (self._alone is None or self._trained_writes_program):
+            alone = self._run(self._rest[-1:], [Rollout(problem) for problem in self._problems], self._begin)
+        solved = self._judge([*finished, *alone])
+        tally: Tally = {"team": _share(solved[: len(finished)])}
         thoughts = [run.thought_valid for run in finished if run.thought_valid is not None]
         if thoughts:
             tally["thought_valid"] = (float(sum(thoughts)), len(thoughts))
-        if len(self._before) + len(self._rest) > 1:
-            if self._alone is None or self._trained_writes_program:
-                starts = [Rollout(problem) for problem in self._problems]
-                alone = self._run(self._rest[-1:], starts, self._begin)
-                self._alone = self._solved(alone)
+        if alone:
+            self._alone = _share(solved[len(finished) :])
+        if self._alone is not None:
             tally["alone"] = self._alone
         return tally
 
@@ -77,13 +78,18 @@ class Validator:
     def _begin(self, run: Rollout) -> None:
         self._executor.begin(run.problem, run.program)
 
-    def _solved(self, finished: Sequence[Rollout]) -> tuple[float, int]:
-        """Programs that pass all their tests, of those that could be judged."""
+    def _judge(self, finished: Sequence[Rollout]) -> list[bool | None]:
+        """Whether each program passes all its tests; None where it could not be judged."""
         start = time.perf_counter()
         judgements = self._executor.judge([(run.problem, run.program) for run in finished])
-        self.sandbox_seconds += time.perf_counter() - start
-        verdicts = [j.verdict for j in judgements if j.verdict is not Verdict.SANDBOX_ERROR]
-        return float(sum(verdict is Verdict.ACCEPTED for verdict in verdicts)), len(verdicts)
+        self.sandbox_seconds = time.perf_counter() - start
+        return [None if j.verdict is Verdict.SANDBOX_ERROR else j.verdict is Verdict.ACCEPTED for j in judgements]
+
+
+def _share(solved: Sequence[bool | None]) -> tuple[float, int]:
+    """How many solved their problem, of those that could be judged."""
+    judged = [one for one in solved if one is not None]
+    return float(sum(judged)), len(judged)
 
 
 def curves(tally: Tally) -> dict[str, float]:
