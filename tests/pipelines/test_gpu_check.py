@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+
+import coin
+import pytest
 
 from benchmarks.gpu_check import settings
 from corecode.config import Profile
@@ -38,3 +43,30 @@ def test_it_trains_some_hundred_million_parameters_on_one_rank() -> None:
         assert (profile.execution.engine, profile.execution.ranks, profile.execution.zero_stage) == ("deepspeed", 1, 3)
         assert profile.coder_grpo.checkpoint_every == 1
     assert (real.execution.device, real.model.dtype) == ("cuda", "bfloat16")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_the_rehearsal_runs_every_phase_and_resumes_the_killed_one(
+    tmp_path: Path, missing_requirement: Callable[[str], None]
+) -> None:
+    coin.need_sandbox(missing_requirement)
+    output = tmp_path / "figures.json"
+    ended = subprocess.run(
+        [sys.executable, "-m", "benchmarks.gpu_check", "--rehearse", "--output", str(output)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    figures = json.loads(output.read_text(encoding="utf-8"))
+    assert figures["device"] == "cpu (rehearsal)"
+    assert list(figures["phases"]) == ["sft_warmup/planner", "sft_warmup/coder", "planner_grpo", "coder_grpo"]
+    assert figures["phases"]["coder_grpo"]["continued_from_checkpoint"]
+    for name in ("planner_grpo", "coder_grpo"):
+        phase = figures["phases"][name]
+        assert phase["finite"]
+        assert phase["infrastructure_lost"] == 0
+        assert phase["sampled_tokens_a_second"] > 0
+        assert {"sampling", "partner", "sandbox", "update", "step"} <= set(phase["seconds_a_step"])
