@@ -31,6 +31,7 @@ from corecode.problems import Problem
 from corecode.teams import Rollout
 from corecode.training.checkpoints import Checkpoints
 from corecode.training.optimizers import linear
+from corecode.training.order import Order
 from corecode.training.ranks import gathered
 from corecode.training.recording import Recorder
 from corecode.training.records import Journal
@@ -77,6 +78,7 @@ class RoleTrainer(Resuming, GRPOTrainer):
         whole_step = self.args.gradient_accumulation_steps == self.accelerator.num_processes == 1
         apart = scene.config.loss in ("dapo", "cispo") and not self.use_vllm  # vLLM's log-probabilities come by row too
         self.skips_flat_groups = whole_step and self.beta == 0 and apart
+        self.looks_ahead = whole_step
         # Small models on a CPU run fastest in passes that fit the cache; ranks must all do the same passes.
         self.rows_per_pass = CPU_ROWS if self.args.use_cpu and not self.is_deepspeed_enabled else None
 
@@ -94,10 +96,10 @@ class RoleTrainer(Resuming, GRPOTrainer):
         self.scene.restore(state["scene"])
         self._step = self.state.global_step * self.args.gradient_accumulation_steps
         for _finished_pass in range(int(self.state.epoch or 0)):
-            next(iter(self._order))  # draws the pass' order
+            iter(self._order)  # draws the pass' order
 
     def _get_train_sampler(self, dataset: Any = None) -> Any:
-        self._order = super()._get_train_sampler(dataset)
+        self._order = Order(super()._get_train_sampler(dataset))
         return self._order
 
     def policy(self) -> PolicyGenerator:
@@ -138,6 +140,9 @@ class RoleTrainer(Resuming, GRPOTrainer):
         size = self.scene.config.group_size
         groups = [self.problems[example["index"]] for example in inputs[::size]]
         opened = self.scene.open(groups, self._step)
+        if self.looks_ahead and self._step + 1 < self.scene.config.steps:
+            coming = self._order.batch(self._step + 1, len(inputs))
+            self.scene.expect([self.problems[index] for index in coming[::size]], self._step + 1)
         self.starts = [start for start in opened for _ in range(size)]
         prompted = [
             {**example, "prompt": start.prompt(self.scene.role)}

@@ -90,6 +90,8 @@ class Scene:
         """Tokens sampled by all roles since the last look; the reader clears it."""
         self._before = [Player(r, partners[r.name], config.partner_sampling) for r in before]
         self._after = [Player(r, partners[r.name], config.partner_sampling) for r in after]
+        self._expected: tuple[Sequence[Problem], int] | None = None
+        self._opened: tuple[list[Rollout], int] | None = None
         self._reference_cost: dict[str, float | None] = {}
         self._recent: deque[tuple[int, int]] = deque()
 
@@ -100,9 +102,28 @@ class Scene:
 
     def open(self, problems: Sequence[Problem], step: int) -> list[Rollout]:
         """Let the roles before the trained one speak, once for each problem; results in input order."""
-        rollouts = [Rollout(problem) for problem in problems]
         for problem, reference in self._unmeasured(problems).values():
             self.executor.begin(problem, reference)
+        opened, self._opened = self._opened, None
+        if opened is not None and opened[1] == step and [start.problem for start in opened[0]] == list(problems):
+            return opened[0]
+        return self._speak(problems, step)
+
+    def expect(self, problems: Sequence[Problem], step: int) -> None:
+        """Tell which problems come next, so that they are opened while verdicts of this step are awaited. May be left
+        out, and nothing is wrong when others come."""
+        self._expected = (problems, step) if self._before and problems else None
+
+    def _open_ahead(self, running: Sequence[Sequence[Rollout]]) -> None:
+        """Open the problems that come next while the programs of this step run."""
+        expected, self._expected = self._expected, None
+        if expected is not None:
+            for run in (run for runs in running for run in runs):
+                self._begin(run)
+            self._opened = (self._speak(*expected), expected[1])
+
+    def _speak(self, problems: Sequence[Problem], step: int) -> list[Rollout]:
+        rollouts = [Rollout(problem) for problem in problems]
         if self._before:
             with self.timed("partner"):
                 seed = derive_seed(self.seed, "before", step)
@@ -184,6 +205,7 @@ class Scene:
     def _judge(self, finished: Sequence[Sequence[Rollout]]) -> list[list[Judgement]]:
         """Judgements of the programs; the reference solutions of new problems are measured in the same batch."""
         references = self._unmeasured([runs[0].problem for runs in finished])
+        self._open_ahead(finished)
         with self.timed("sandbox"):
             judgements = self.executor.judge(
                 [(run.problem, run.program) for runs in finished for run in runs] + list(references.values())

@@ -156,6 +156,32 @@ def test_a_seed_gives_the_same_bytes(tokenizer: Any, tmp_path: Path) -> None:
     assert equal(weights(once), weights(again))
 
 
+def test_looking_ahead_changes_nothing_and_wastes_nothing(
+    tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three steps a pass: the Planner speaks once for each step, early but for the first one of a pass."""
+    config = SHORT.model_copy(update={"steps": 5, "validate_every": 0})
+    spoken: list[tuple[int, int]] = []
+    speak, report = Scene._speak, Scene.report
+    reported: list[int] = []
+
+    def recorded(scene: Scene, problems: Sequence[Problem], step: int) -> Any:
+        spoken.append((step, len(reported)))
+        return speak(scene, problems, step)
+
+    monkeypatch.setattr(Scene, "_speak", recorded)
+    monkeypatch.setattr(Scene, "report", lambda scene, rated, step: reported.append(step) or report(scene, rated, step))
+    policy, _, _ = run(tokenizer, tmp_path / "ahead", config, sandbox=Marks())
+    assert spoken == [(0, 0), (1, 0), (2, 1), (3, 3), (4, 3)]
+    monkeypatch.setattr(Scene, "expect", lambda scene, problems, step: None)
+    spoken.clear()
+    reported.clear()
+    plain, _, _ = run(tokenizer, tmp_path / "plain", config, sandbox=Marks())
+    assert spoken == [(step, step) for step in range(5)]
+    assert without_seconds(tmp_path / "ahead") == without_seconds(tmp_path / "plain")
+    assert equal(weights(policy), weights(plain))
+
+
 class Flaky(Marks):
     """Fails on every program of some problems; ``share`` of 1 fails on all."""
 

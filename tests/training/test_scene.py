@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from tiny import LocalSandbox, problem
@@ -132,6 +134,36 @@ def test_the_coder_reads_the_thought_of_the_frozen_planner() -> None:
     texts = ["print(4)", "print(5)", "print(5)", "nonsense ("]
     scores = stage.score(doubled, [answer(text) for text in texts], step=0)
     assert [reward is not None and reward >= 1 for reward in scores.rewards] == [True, False, True, False]
+
+
+def test_what_comes_next_is_opened_while_programs_run() -> None:
+    """The Planner speaks for the next step before the verdicts of this one are in; other problems are no mistake."""
+    sandbox = Gated()
+    stage = scene(Team((PLANNER, CODER)), "coder", sandbox, RewardConfig(preset="accuracy"))
+    asked: list[int] = []
+
+    class Opening(Obedient):
+        """Lets the sandbox judge once it has spoken for the second time."""
+
+        def generate(self, *arguments: Any) -> list[list[Completion]]:
+            asked.append(len(sandbox.batches))
+            if len(asked) == 2:
+                sandbox.gate.set()
+            return super().generate(*arguments)
+
+    stage._before = [replace(stage._before[0], generator=Opening())]
+    first, second = [problem(0, "4")], [problem(1, "5")]
+    starts = [start for start in stage.open(first, step=0) for _ in range(2)]
+    stage.expect(second, step=1)
+    scores = stage.score(starts, [answer("print(4)"), answer("print(5)")], step=0)
+    assert scores.rewards == [1.0, 0.0]
+    assert asked == [0, 0], "nothing had been judged when the Planner spoke for the next step"
+    assert stage.open(second, step=1)[0].thought == THOUGHT.format(5, 5)
+    assert len(asked) == 2
+    stage.expect(second, step=2)
+    stage.score(starts, [answer("print(4)"), answer("print(5)")], step=1)
+    assert stage.open(first, step=2)[0].thought == THOUGHT.format(4, 4)
+    assert len(asked) == 4
 
 
 def test_a_lost_sample_has_no_reward_and_is_counted() -> None:
