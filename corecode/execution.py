@@ -30,40 +30,33 @@ def open_configured(config: SandboxConfig) -> Sandbox:
 
 _Key = tuple[str, str | None]
 """A problem's id and a program."""
+AHEAD = 64
+"""Programs handed to the sandbox ahead of time at once: more than its workers keep in hand."""
 
 
 class _Ahead:
-    """Judges programs in a thread while others are still being written. Those that wait form one batch."""
+    """Judges programs while others are still being written, each as soon as a worker is free."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge-ahead")
+        self._threads = ThreadPoolExecutor(AHEAD, thread_name_prefix="judge-ahead")
         self._lock = threading.Lock()
-        self._known: set[_Key] = set()
-        self._waiting: dict[_Key, Program] = {}
-        self._batches: list[Future[dict[_Key, Judgement]]] = []
+        self._begun: dict[_Key, Future[Judgement]] = {}
 
     def add(self, key: _Key, program: Program) -> None:
         """Judge this program too, unless that has begun already."""
         with self._lock:
-            if key in self._known:
-                return
-            self._known.add(key)
-            self._waiting[key] = program
-            if len(self._waiting) == 1:
-                self._batches.append(self._thread.submit(self._judge_waiting))
+            if key not in self._begun:
+                self._begun[key] = self._threads.submit(self._judge, program)
 
     def take(self) -> dict[_Key, Judgement]:
         """The judgements of all programs since the last call; waits for them. Raises what the sandbox raised."""
         with self._lock:
-            batches, self._batches = self._batches, []
-            self._known = set()
-        return {key: judgement for batch in batches for key, judgement in batch.result().items()}
+            begun, self._begun = self._begun, {}
+        return {key: future.result() for key, future in begun.items()}
 
-    def _judge_waiting(self) -> dict[_Key, Judgement]:
-        with self._lock:
-            waiting, self._waiting = self._waiting, {}
-        return dict(zip(waiting, self._sandbox.judge(list(waiting.values())), strict=True))
+    def _judge(self, program: Program) -> Judgement:
+        return self._sandbox.judge([program])[0]
 
 
 class Executor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,9 +47,11 @@ class LocalSandbox:
         self.broken = set(broken)
         self.capabilities: dict[str, object] = {}
         self.sources: list[str | None] = []
+        self._lock = threading.Lock()
 
     def judge(self, programs: Sequence[Program]) -> list[Judgement]:
-        return [self._judge(program) for program in programs]
+        with self._lock:  # standard output is one for all threads
+            return [self._judge(program) for program in programs]
 
     def _judge(self, program: Program) -> Judgement:
         self.sources.append(program.source)
