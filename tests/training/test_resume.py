@@ -242,6 +242,26 @@ def test_a_full_disk_stops_with_one_sentence_and_loses_nothing(zygote: Zygote, w
     assert outcome(job) == outcome(whole)
 
 
+def test_a_phase_that_looks_ahead_continues_too(zygote: Zygote, warmed: Path, tmp_path: Path) -> None:
+    """The Coder's phase, where the Planner speaks for the next step early; killed in its second pass of three steps."""
+    coder = {**PROFILE["planner_grpo"], "steps": 8, "checkpoint_every": 1}
+    profile = Profile.model_validate({**PROFILE, "planner_grpo": {"steps": 0}, "coder_grpo": coder})
+    jobs: list[Job] = []
+    for name in ("whole", "killed"):
+        shutil.copytree(warmed, tmp_path / name, ignore=shutil.ignore_patterns("planner_grpo"))
+        job = grpo_job(profile, tmp_path / name, "coder")
+        assert job is not None
+        jobs.append(job)
+    assert zygote.run(jobs[0]) == 0, (jobs[0].folder / "job.log").read_text()
+    pid = zygote.start(jobs[1])
+    wait_for(lambda: newest(jobs[1]) >= 4)
+    os.kill(pid, signal.SIGKILL)
+    assert zygote.wait() == -signal.SIGKILL
+    assert zygote.run(jobs[1]) == 0, (jobs[1].folder / "job.log").read_text()
+    assert "continues after step" in (jobs[1].folder / "job.log").read_text()
+    assert outcome(jobs[1]) == outcome(jobs[0])
+
+
 def test_adapters_and_a_reference_policy_continue_too(zygote: Zygote, whole: Job, tmp_path: Path) -> None:
     short = {**PROFILE["planner_grpo"], "steps": 7, "beta": 0.05}
     changes = {"model": {**PROFILE["model"], "lora": {"rank": 4}}, "planner_grpo": short}
