@@ -67,9 +67,13 @@ quickstart-full: setup ## the same with the fair single models and every ablatio
 smollm2: setup ## every stage with a real pretrained model on HumanEval
 	@$(BIN)/corecode run smollm2
 
+# Most of the tests wait for processes that they start. A file stays with one worker, as its fixtures are dear; in the
+# order of their names the files of a minute and more are not all last.
+PARALLEL := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+
 # In CI nothing may be missing, so the server's environment is made there.
 test: setup lint check-definitions $(if $(filter true,$(CI)),vllm) ## style, types, definitions and all tests
-	$(call phase,pytest,$(BIN)/python -m pytest)
+	$(call phase,pytest,$(BIN)/python -m pytest $(PARALLEL))
 
 gpu-check: setup ## a few training steps on one GPU, at most 8 minutes; figures in gpu-check.json
 	@$(BIN)/python -m benchmarks.gpu_check

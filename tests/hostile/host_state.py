@@ -63,12 +63,14 @@ def containers() -> set[str]:
 
 
 def mounts() -> set[str]:
-    """Mount points of this machine, without those that an engine keeps for anybody's containers."""
+    """Mount points of this machine, without those that an engine keeps for anybody's containers, and without those of
+    the engines that tests beside this one start in their temporary folders."""
     found: set[str] = set()
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         left, _, right = line.partition(" - ")
         point, kind = left.split()[4], right.split()[0]
-        if kind not in ("overlay", "nsfs") and not {"containers", "overlay2"} & set(point.split("/")):
+        engines = {"containers", "overlay2"} & set(point.split("/")) or "/pytest-" in point
+        if kind not in ("overlay", "nsfs") and not engines:
             found.add(point)
     return found
 
