@@ -17,6 +17,7 @@ import re
 import shutil
 import socket
 import tempfile
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -104,7 +105,7 @@ def plain_name(name: str, what: str) -> str:
 def write_text(path: Path, text: str) -> None:
     """Write a file so that it is either whole or not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    partial = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
     try:
         partial.write_text(text, encoding="utf-8")
         partial.replace(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import socket
 import sys
@@ -17,6 +18,7 @@ from pipelines.launchers.process import Supervised, end_all, start, sweep
 from pipelines.launchers.tail import JsonTail, last_lines
 
 LOG_NAME = "job.log"
+PORT_OPTION = "--master_port"
 POLL_S = 0.5
 """Between two looks at the metrics files; the end of a job is an event and is not polled."""
 
@@ -50,8 +52,16 @@ class Engine:
         where = ["--hostfile", self.hostfile] if self.hostfile else []
         return [
             *(sys.executable, "-m", "deepspeed.launcher.runner", *where, "--num_accelerators", str(self.ranks)),
-            *("--master_port", str(free_port()), "--no_local_rank", "--module", "corecode.training.job"),
+            *(PORT_OPTION, str(free_port()), "--no_local_rank", "--module", "corecode.training.job"),
         ]
+
+
+def _buffers(command: Sequence[str]) -> str:
+    """Pattern of the shared memory (64 MiB a rank) that DeepSpeed's CPU ranks leave behind; empty without ranks."""
+    if PORT_OPTION not in command:
+        return ""
+    port = command[command.index(PORT_OPTION) + 1]
+    return f"/dev/shm/deepspeed_allreduce_buffer_{os.getuid()}_*_{port}_*"
 
 
 def _wants_servers(job: LaunchableJob) -> bool:
@@ -113,7 +123,7 @@ class LocalLauncher:
     def _start(self, job: LaunchableJob, ended: queue.SimpleQueue[str]) -> _Running:
         job_file = job.write()
         command = (self.command or self.engine.command)(job, job_file)
-        program = start(command, self.environment, job.folder / LOG_NAME, self.grace_s)
+        program = start(command, self.environment, job.folder / LOG_NAME, self.grace_s, _buffers(command))
 
         def wait() -> None:
             program.process.wait()

@@ -43,19 +43,23 @@ class Supervised:
         return f"signal {code - 128}" if code > 128 else f"exit code {code}"
 
 
-def start(command: Sequence[str], environment: Mapping[str, str], log: Path, grace_s: float = 10.0) -> Supervised:
+def start(
+    command: Sequence[str], environment: Mapping[str, str], log: Path, grace_s: float = 10.0, leftovers: str = ""
+) -> Supervised:
     """Start a program that ends, whole, when this process ends.
 
     Args:
         environment: added to this process' environment.
         log: file for all that it prints; written anew.
         grace_s: seconds between SIGTERM and SIGKILL when it is ended.
+        leftovers: glob pattern of files that it may leave behind; they are removed at its end.
     """
     token = f"{owner()}/{uuid.uuid4().hex}"
     marked = {**os.environ, **environment, JOB_VARIABLE: token, supervise.PARENT_VARIABLE: str(os.getpid())}
+    supervision = ["--grace", str(grace_s), "--leftovers", leftovers]
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-I", supervise.__file__, "--grace", str(grace_s), "--", *command],
+            [sys.executable, "-I", supervise.__file__, *supervision, "--", *command],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

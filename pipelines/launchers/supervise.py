@@ -5,6 +5,9 @@ session or lose their parent still come back to it. It ends the tree when it get
 its own parent dies, however that happens (PR_SET_PDEATHSIG). The command first gets SIGTERM, then, once it is gone,
 whatever it left behind; ``--grace`` seconds after the first everything left gets SIGKILL.
 
+Files that the command's processes leave behind when they are killed are named by ``--leftovers``, a glob pattern; they
+are removed when no process is left.
+
 Exit code: the command's, 128 + n when it died of signal n, 128 + n when signal n ended the supervision.
 """
 
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import glob
 import os
 import signal
 import subprocess
@@ -91,6 +95,7 @@ def main(arguments: list[str]) -> int:
     """Supervise the command after ``--``."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--grace", type=float, default=10.0, help="seconds between SIGTERM and SIGKILL")
+    parser.add_argument("--leftovers", default="", help="glob pattern of files to remove at the end")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args(arguments)
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
@@ -133,6 +138,8 @@ def main(arguments: list[str]) -> int:
         code = ended if code is None else code
     survivors = kill_descendants(me)
     final = _reap(child)
+    for path in glob.glob(options.leftovers):
+        os.unlink(path)
     code = final if code is None else code
     if survivors:
         print(f"supervisor: could not end {sorted(survivors)}", file=sys.stderr)

@@ -2,9 +2,9 @@
 jobs write. What it "trains" follows from everything that a real job would read, and from nothing else.
 
 Run as a program it is the command line: ``python fake_chain.py run smoke``. Environment: FAKE_FAIL names a job that
-fails, FAKE_FAIL_ONCE one that fails the first time, FAKE_SLOW one that never ends (with a helper in a session of its
-own), FAKE_HOLD one that waits for the file "go" in its folder. "text:name" means the job of this name in a folder whose
-path holds the text. With FAKE_CLOUD a lone Coder is worse.
+fails, FAKE_FAIL_ONCE one that fails the first time (as soon as the file FAKE_AFTER of the run is there), FAKE_SLOW one
+that never ends (with a helper in a session of its own), FAKE_HOLD one that waits for the file "go" in its folder.
+"text:name" means the job of this name in a folder whose path holds the text. With FAKE_CLOUD a lone Coder is worse.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ if told("FAKE_SLOW"):
 first = folder / "first"
 if told("FAKE_FAIL_ONCE") and not first.exists():
     first.touch()
+    while not (run / os.environ.get("FAKE_AFTER", "")).exists():
+        time.sleep(0.05)
     sys.exit("the accelerator fell off")
 if told("FAKE_HOLD"):
     (folder / "held").touch()

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import coin
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from corecode.config import Profile
 from corecode.errors import UserError
 from corecode.stages import Job, grpo_job, make_problems, sft_jobs
+from pipelines.launchers import LaunchableJob
 from pipelines.launchers.local import Engine, LocalLauncher, job_environment
 from pipelines.profiles import load_profile
 
@@ -21,10 +24,25 @@ TOLERANCE = 1e-3
 MINUTES = pytest.mark.timeout(1200)
 
 
+BUFFERS: set[str] = set()
+"""Shared memory of the ranks that was there while they trained."""
+
+
 def launch(settings: Profile, jobs: Sequence[Job | None]) -> None:
     engine = Engine("deepspeed", settings.execution.ranks)
-    launcher = LocalLauncher(environment=job_environment(1, "cpu", offline=True), engine=engine)
-    launcher.run([job for job in jobs if job is not None], 1, lambda job, line: None)
+    ports: list[str] = []
+
+    def command(job: LaunchableJob, job_file: Path) -> list[str]:
+        started = engine.command(job, job_file)
+        ports.append(started[started.index("--master_port") + 1])
+        return started
+
+    launcher = LocalLauncher(environment=job_environment(1, "cpu", offline=True), engine=engine, command=command)
+
+    def look(_job: LaunchableJob, _line: Mapping[str, Any]) -> None:
+        BUFFERS.update(name for name in os.listdir("/dev/shm") if f"_{ports[-1]}_" in name)
+
+    launcher.run([job for job in jobs if job is not None], 1, look)
 
 
 def metrics(folder: Path) -> dict[tuple[int, str], float]:
@@ -52,6 +70,12 @@ def run(tmp_path_factory: pytest.TempPathFactory, missing_requirement: Callable[
     for role in ("planner", "coder"):
         launch(sharded, [grpo_job(sharded, folder, role)])
     return folder
+
+
+def test_no_shared_memory_is_left(run: Path) -> None:
+    """DeepSpeed's ranks leave 64 MiB each in the machine's memory, however they end."""
+    assert BUFFERS
+    assert not BUFFERS & set(os.listdir("/dev/shm"))
 
 
 def beside(run: Path, folder: Path, *shared: str) -> Path:

@@ -232,6 +232,16 @@ def test_what_a_command_leaves_behind_gets_sigterm_too(tmp_path: Path) -> None:
     assert (tmp_path / "told").exists()
 
 
+@pytest.mark.parametrize("program", ["pass", "import os; os.abort()", "import os; os.kill(os.getppid(), 15); input()"])
+def test_leftovers_are_removed_however_a_command_ends(tmp_path: Path, program: str) -> None:
+    for name in ("buffer_1", "buffer_2", "other"):
+        (tmp_path / name).touch()
+    options = ["--grace", "1", "--leftovers", f"{tmp_path}/buffer_*"]
+    command = [sys.executable, "-I", supervise.__file__, *options, "--", sys.executable, "-c", program]
+    subprocess.run(command, check=False, stdin=subprocess.PIPE)
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+
+
 def test_supervisor_passes_the_exit_code_on(tmp_path: Path) -> None:
     for code, expected in ((0, 0), (7, 7), (-9, 137)):
         program = f"import os, sys; os.kill(os.getpid(), 9) if {code} < 0 else sys.exit({code})"

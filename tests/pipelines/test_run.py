@@ -299,7 +299,8 @@ with open_instance(pathlib.Path({str(done.home)!r})) as instance:
 
 def test_a_stage_that_failed_is_tried_again_and_goes_on(new_home: Callable[[str], Path]) -> None:
     home = new_home("retried")
-    ended = finish(start(home, PROFILE, FAKE_FAIL_ONCE="sft_warmup/coder"), home)
+    failing = {"FAKE_FAIL_ONCE": "sft_warmup/coder", "FAKE_AFTER": "sft_warmup/planner/result.json"}
+    ended = finish(start(home, PROFILE, **failing), home)
     assert ended.code == 0, ended.err
     assert "tried again from where it stopped: job sft_warmup/coder ended with exit code 1" in ended.err
     assert "sft_warmup/planner is complete with the same inputs; reused" in (ended.run / "dagster.log").read_text()
