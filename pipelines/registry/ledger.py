@@ -107,12 +107,20 @@ class Ledger:
             for name, value in values.items():
                 if value is not None:
                     self._tag(entry.version, name, str(value))
+            self._describe(entry, finding)
             self._tag(entry.version, "outcome", finding.outcome)  # last: with it the entry counts as decided
         return replace(entry, finding=finding, previous=previous)
 
     def _tag(self, version: int, name: str, value: str) -> None:
         self._write(
             lambda: self._store.client.set_model_version_tag(MODEL, str(version), f"corecode.{name}", value[:4000])
+        )
+
+    def _describe(self, entry: Entry, finding: Finding) -> None:
+        """One line in MLflow's table of versions, whose many tags nobody can read there."""
+        sentence = f"{entry.request.run}, pass@1 {100 * entry.request.pass_at_1:.1f} %: {finding.reason}"
+        self._write(
+            lambda: self._store.client.update_model_version(MODEL, str(entry.version), description=sentence[:4000])
         )
 
     @staticmethod

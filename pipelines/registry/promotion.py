@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from corecode.config import Profile
 from corecode.errors import InfrastructureError, UserError
 from pipelines.home import one_at_a_time
+from pipelines.redact import redact
 from pipelines.registry.gate import Criteria, Outcome
 from pipelines.registry.history import Entry, Kind, Request, State
 from pipelines.registry.ledger import Ledger
@@ -205,7 +206,7 @@ def _request(
         digest=digest,
         pass_at_1=pass_at_1,
         criteria=criteria,
-        asked=asked,
+        asked=redact(asked),
         champion_then=champion_then,
         by=f"{getpass.getuser()}@{platform.node()}",
         at=datetime.now(UTC).isoformat(timespec="seconds"),
