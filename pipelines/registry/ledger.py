@@ -117,8 +117,9 @@ class Ledger:
         )
 
     def _describe(self, entry: Entry, finding: Finding) -> None:
-        """One line in MLflow's table of versions, whose many tags nobody can read there."""
-        sentence = f"{entry.request.run}, pass@1 {100 * entry.request.pass_at_1:.1f} %: {finding.reason}"
+        """One line for MLflow's table of versions, which shows its beginning only."""
+        request = entry.request
+        sentence = f"{finding.outcome}, pass@1 {100 * request.pass_at_1:.1f} %, {request.run}: {finding.reason}"
         self._write(
             lambda: self._store.client.update_model_version(MODEL, str(entry.version), description=sentence[:4000])
         )

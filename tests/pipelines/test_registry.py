@@ -175,7 +175,7 @@ def test_promotion_keeps_the_team_and_is_idempotent(home: Path) -> None:
     tags = tags_of(store)
     assert tags["corecode.reason"] == won.reason
     described = store.client.get_model_version_by_alias("corecode", "champion").description
-    assert described == f"better, pass@1 60.0 %: {won.reason}"
+    assert described == f"promoted, pass@1 60.0 %, better: {won.reason}"
     assert (tags["corecode.previous"], tags["corecode.previous_run"], tags["corecode.run"]) == ("1", "worse", "better")
     assert float(tags["corecode.low"]) == pytest.approx(won.low)
     assert "@" in tags["corecode.by"]
