@@ -5,18 +5,23 @@ Unknown fields are refused. Defaults are the paper's where it names one (arXiv 2
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from corecode.errors import UserError
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class Section(BaseModel):
     """Base of all sections: frozen, and a misspelt field is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", protected_namespaces=(), use_attribute_docstrings=True, allow_inf_nan=False
+    )
 
 
 class DatasetConfig(Section):
@@ -294,14 +299,14 @@ class ExecutionConfig(Section):
 class Profile(Section):
     """A named recipe: everything that decides what a run does, except the code."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
-    """Begins the names of run folders: letters, digits, ``.``, ``-`` and ``_``."""
-    description: str
+    name: str
+    """What its runs are called; in a file without it, the file's own name. Letters, digits, ``.``, ``-`` and ``_``."""
+    description: str = ""
     """One sentence for ``corecode profiles``."""
-    hardware: str
-    """What it needs."""
-    expected_minutes: float
-    """Wall time on that hardware."""
+    hardware: str = ""
+    """What it needs, in words; said at the start of a run."""
+    expected_minutes: float | None = Field(default=None, gt=0)
+    """Wall time on that hardware; without it the display of a run guesses no time left for the whole."""
     seed: int = Field(default=0, ge=0, lt=2**32)
     """Seed of data, initial weights, sampling and resampling."""
     rounds: int = Field(default=1, ge=1)
@@ -318,6 +323,20 @@ class Profile(Section):
     evaluation: EvaluationConfig = EvaluationConfig()
     promotion: PromotionConfig = PromotionConfig()
     execution: ExecutionConfig = ExecutionConfig()
+
+    @field_validator("name")
+    @classmethod
+    def _name_can_name_a_folder(cls, name: str) -> str:
+        if not _NAME.fullmatch(name):
+            raise ValueError("use at most 100 letters, digits, '.', '-' and '_', beginning with a letter or digit")
+        return name
+
+    @property
+    def effort(self) -> str:
+        """What a run takes, as the end of a sentence; empty when the profile does not say."""
+        minutes = self.expected_minutes
+        time = "" if minutes is None else f"about {minutes:g} minute{'' if minutes == 1 else 's'}"
+        return " on ".join(part for part in (time, self.hardware) if part)
 
     @model_validator(mode="after")
     def _warm_up_has_problems(self) -> Profile:

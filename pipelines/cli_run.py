@@ -30,12 +30,13 @@ def list_profiles() -> None:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("profile", "minutes", "hardware", "what it is"):
-        table.add_column(heading, justify="right" if heading == "minutes" else "left", no_wrap=heading == "profile")
+    table.add_column("profile", no_wrap=True)
+    table.add_column("minutes", justify="right")
+    table.add_column("what it is, and for what machine", overflow="fold")
     for name in shipped():
         profile = load_profile(name)
-        table.add_row(name, f"{profile.expected_minutes:g}", profile.hardware, profile.description)
-    Console().print(table)
+        table.add_row(name, f"{profile.expected_minutes or 0:g}", f"{profile.description}\n{profile.hardware}")
+    Console().print(table, highlight=False)
 
 
 def run_profile(
@@ -68,7 +69,8 @@ def _show(profile: Profile) -> None:
     from assets import STAGES
 
     print(yaml.safe_dump(profile.model_dump(), sort_keys=False, allow_unicode=True), end="")
-    print(f"# {profile.name}: about {profile.expected_minutes:g} minutes on {profile.hardware}")
+    if profile.effort:
+        print(f"# {profile.name}: {profile.effort}")
     print(f"# stages: {' -> '.join(STAGES)}")
 
 
@@ -97,7 +99,7 @@ def execute(profile: Profile, settings: RunSettings | None, force: bool = False)
     run_id = make_new_run_id()
     folder = home / "runs" / run_name(profile, run_id)
     tracking = Tracking(home)
-    say(f"{profile.name}, seed {profile.seed}: about {profile.expected_minutes:g} minutes on {profile.hardware}")
+    say(f"{profile.name}, seed {profile.seed}{f': {profile.effort}' if profile.effort else ''}")
     say(f"run {folder.name} in {folder}")
     with open_instance(home) as instance, _reporter(profile) as reporter, progress.listener(reporter):
         for ended in reconcile(tracking, instance):

@@ -117,11 +117,11 @@ class PlainReporter(Reporter):
 class RichReporter(Reporter):
     """Live bars on a terminal: the run on top, one bar for each job of the current stage below."""
 
-    def __init__(self, console: Console, expected_minutes: float) -> None:
+    def __init__(self, console: Console, expected_minutes: float | None) -> None:
         from rich.progress import BarColumn, Progress, TextColumn
 
         self._console = console
-        self._expected_s = expected_minutes * 60
+        self._expected_s = None if expected_minutes is None else expected_minutes * 60
         self._started = time.monotonic()
         self._stage_started = self._started
         self._progress = Progress(
@@ -146,8 +146,10 @@ class RichReporter(Reporter):
 
     def _tick(self) -> None:
         elapsed = time.monotonic() - self._started
-        rest = self._expected_s - elapsed
-        left = f"{duration(elapsed)} so far, " + (f"about {duration(rest)} left" if rest > 0 else "longer than usual")
+        left = f"{duration(elapsed)} so far"
+        if self._expected_s is not None:
+            rest = self._expected_s - elapsed
+            left += f", about {duration(rest)} left" if rest > 0 else ", longer than usual"
         self._progress.update(self._run, left=left)
 
     def stage_started(self, stage: str) -> None:

@@ -49,7 +49,7 @@ def load_profile(name: str, overrides: Sequence[str] = (), seed: int | None = No
         raise UserError(f"the profile {path} must hold fields such as 'name' and 'dataset'")
     if seed is not None:
         overrides = [*overrides, f"seed={seed}"]
-    return changed_profile(path.stem, values, overrides)
+    return changed_profile(path.stem, {"name": path.stem, **values}, overrides)
 
 
 def changed_profile(name: str, values: Mapping[str, Any], overrides: Sequence[str]) -> Profile:
@@ -85,7 +85,7 @@ def _find(name: str) -> Path:
         return path
     path = FOLDER / f"{name}.yaml"
     if not path.is_file():
-        raise UserError(f"unknown profile {name!r}{_nearest(name, shipped())}; 'corecode profiles' lists all")
+        raise UserError(f"unknown profile {name!r}{_nearest(name, shipped())} ('corecode profiles' lists all)")
     return path
 
 

@@ -58,7 +58,7 @@ def _overview() -> str:
         profile = load_profile(name)
         cells = [
             f"[`{name}`](#{_anchor(name)})",
-            f"{profile.expected_minutes:g}",
+            f"{profile.expected_minutes or 0:g}",
             profile.hardware,
             profile.description,
         ]

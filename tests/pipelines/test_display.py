@@ -64,7 +64,7 @@ def test_bars_show_stage_step_reward_and_time_left() -> None:
         shown = out.getvalue()
     for part in ("planner_grpo", "3/8", "12/30", "reward 0.400", "about 14:5", "left"):
         assert part in shown
-    with RichReporter(console, 15) as reporter:
+    with RichReporter(console, None) as reporter:
         go_through_a_run(reporter)
     assert "✓ planner_grpo 2:05" in out.getvalue()
     assert "✗ coder_grpo did not finish" in out.getvalue()

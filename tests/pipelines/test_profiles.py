@@ -17,7 +17,23 @@ def test_every_shipped_profile_loads_and_says_what_it_needs(name: str) -> None:
     assert profile.name == name
     assert profile.description.endswith(".")
     assert profile.hardware
-    assert profile.expected_minutes > 0
+    assert profile.expected_minutes
+
+
+def test_a_profile_of_ones_own_needs_data_and_a_model_and_nothing_else(tmp_path: Path) -> None:
+    text = "dataset: {name: dials}\nmodel: {path: owner/name}\n"
+    (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
+    profile = load_profile(str(tmp_path / "mine.yaml"))
+    assert (profile.name, profile.effort, profile.expected_minutes) == ("mine", "", None)
+    (tmp_path / "mine.yaml").write_text(f"name: other\nexpected_minutes: 1\n{text}", encoding="utf-8")
+    profile = load_profile(str(tmp_path / "mine.yaml"), ["hardware=a toaster"])
+    assert (profile.name, profile.effort) == ("other", "about 1 minute on a toaster")
+    assert load_profile("smoke").effort.startswith("about 1 minute on 2 CPU cores")
+    for name in ("../up", "two words", "", "x" * 101):
+        with pytest.raises(UserError, match=r"name = .*: use at most 100 letters, digits"):
+            load_profile(str(tmp_path / "mine.yaml"), [f"name={name!r}"])
+    with pytest.raises(UserError, match=r"expected_minutes = inf: input should be a finite number"):
+        load_profile(str(tmp_path / "mine.yaml"), ["expected_minutes=.inf"])
 
 
 def test_the_laptop_profiles_are_repeatable() -> None:
@@ -58,7 +74,7 @@ def test_an_override_leaves_a_section_with_the_same_anchor_alone() -> None:
     ("name", "overrides", "sentence"),
     [
         ("quikstart", [], "unknown profile 'quikstart', did you mean 'quickstart'?"),
-        ("nothing-like-it", [], "unknown profile 'nothing-like-it'; 'corecode profiles' lists all"),
+        ("nothing-like-it", [], "unknown profile 'nothing-like-it' ('corecode profiles' lists all)"),
         ("smoke", ["planner_grpo.stepps=3"], "unknown field planner_grpo.stepps, did you mean 'planner_grpo.steps'?"),
         ("smoke", ["planer_grpo.steps=3"], "unknown field planer_grpo, did you mean 'planner_grpo'?"),
         (
@@ -92,7 +108,7 @@ def test_a_profile_of_ones_own_is_a_path(tmp_path: Path) -> None:
     own.write_text(text.replace("name: smoke", "name: own"), encoding="utf-8")
     assert load_profile(str(own)).name == "own"
     own.write_text("name: own\n", encoding="utf-8")
-    with pytest.raises(UserError, match="profile own: the field description is missing"):
+    with pytest.raises(UserError, match="profile own: the field dataset is missing"):
         load_profile(str(own))
     for broken, sentence in (("- a list", "must hold fields"), ("a: [", "is not valid YAML")):
         own.write_text(broken, encoding="utf-8")
