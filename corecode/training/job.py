@@ -1,12 +1,15 @@
 """The job program: ``python -m corecode.training.job JOB.json``. One job, from its file to its folder.
 
-Exit code 0: ``result.json`` is there. 2: a user's mistake, one sentence on standard error. 1: anything else.
+Exit code 0: ``result.json`` is there. 2: a user's mistake, one sentence on standard error; also when a library refuses
+the settings (a ``ValueError``), whose traceback then stands before the sentence: trying again would end the same. 1:
+anything else.
 """
 
 from __future__ import annotations
 
 import shutil
 import sys
+import traceback
 import warnings
 from pathlib import Path
 from typing import Any
@@ -31,6 +34,11 @@ def main(arguments: list[str] | None = None) -> int:
     except InfrastructureError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except ValueError as error:
+        traceback.print_exc()
+        reason = " ".join(str(error).split())
+        print(f"error: these settings do not go together ({type(error).__name__}: {reason})", file=sys.stderr)
+        return 2
     return 0
 
 

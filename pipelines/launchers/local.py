@@ -19,6 +19,8 @@ from pipelines.launchers.tail import JsonTail, last_lines
 
 LOG_NAME = "job.log"
 PORT_OPTION = "--master_port"
+FAREWELLS = 100
+"""Lines at the end of a log in which a mistake is looked for: a launcher says something of each rank after it."""
 POLL_S = 0.5
 """Between two looks at the metrics files; the end of a job is an event and is not polled."""
 
@@ -148,16 +150,21 @@ def _check(one: _Running) -> None:
     if code == 0:
         return
     tail = last_lines(program.log)
-    said = [line.removeprefix("error: ") for line in tail.splitlines() if line.startswith("error: ")]
     if "No space left on device" in tail:
         raise UserError(f"the disk is full: job {one.job.name} could not write under {one.job.folder}; free some space")
-    if code == 2 and said:
-        raise UserError(said[-1])
-    if said:
-        raise InfrastructureError(f"job {one.job.name}: {said[-1]} (log: {program.log})")
+    if code == 2 and (sentence := _sentence(last_lines(program.log, FAREWELLS))):
+        raise UserError(sentence + (f" (log: {program.log})" if "Traceback" in tail else ""))
+    if sentence := _sentence(tail):
+        raise InfrastructureError(f"job {one.job.name}: {sentence} (log: {program.log})")
     raise InfrastructureError(
         f"job {one.job.name} ended with {program.outcome}; the last lines of {program.log}:\n{tail}"
     )
+
+
+def _sentence(lines: str) -> str:
+    """The last thing that a job said is wrong; empty when it did not say so."""
+    said = [line.removeprefix("error: ") for line in lines.splitlines() if line.startswith("error: ")]
+    return said[-1] if said else ""
 
 
 def job_environment(threads: int, device: str, offline: bool) -> dict[str, str]:

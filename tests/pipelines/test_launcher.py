@@ -131,12 +131,31 @@ def test_exit_code_2_is_the_users_mistake_in_its_own_words(tmp_path: Path) -> No
     program = """
         import sys
         print("error: no such model", file=sys.stderr)
-        print("[launch.py] exits with return code = 2")  # a launcher of ranks has the last word
+        for rank in range(32):
+            print(f"[launch.py] rank {rank} exits with return code = 2")  # a launcher of ranks has the last word
         sys.exit(2)
     """
     job = FakeJob("j", tmp_path / "j", program)
     with pytest.raises(UserError, match=r"^no such model$"):
         launcher().run([job], 1, lambda job, line: None)
+
+
+def test_settings_that_a_library_refuses_are_a_mistake_and_the_log_is_named(tmp_path: Path) -> None:
+    program = """
+        import sys
+        from corecode.training import job
+        def refuse(path): raise ValueError("width 3 does not divide\\nby 2")
+        job.run_job = refuse
+        sys.exit(job.main(["job.json"]))
+    """
+    with pytest.raises(UserError) as caught:
+        launcher().run([FakeJob("j", tmp_path / "j", program)], 1, lambda job, line: None)
+    log = tmp_path / "j" / "job.log"
+    assert (
+        str(caught.value)
+        == f"these settings do not go together (ValueError: width 3 does not divide by 2) (log: {log})"
+    )
+    assert "Traceback" in log.read_text(encoding="utf-8")
 
 
 def test_an_infrastructure_failure_that_a_job_explains_is_said_in_its_words(tmp_path: Path) -> None:
