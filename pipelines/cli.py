@@ -1,10 +1,13 @@
 """The command line ``corecode``. Each command imports what it needs when it runs: ``--help`` has to answer at once.
 
-Exit codes: 0 success; 2 a user's mistake (one sentence on standard error); 1 anything else that failed; 130 Ctrl-C.
+Exit codes: 0 success; 2 a user's mistake (one sentence on standard error); 1 anything else that failed (without a word
+when it is that nobody reads the output any more); 130 Ctrl-C, SIGTERM or SIGHUP.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +18,7 @@ from pipelines.cli_compare import compare
 from pipelines.cli_evaluate import evaluate
 from pipelines.cli_problems import problems_app
 from pipelines.cli_registry import champions, promote, rollback
+from pipelines.cli_runs import runs
 from pipelines.cli_sandbox import judge, sandbox_app
 
 app = typer.Typer(
@@ -124,6 +128,7 @@ def serve(
 
 
 app.command()(evaluate)
+app.command()(runs)
 app.command()(compare)
 app.command()(promote)
 app.command()(rollback)
@@ -151,20 +156,40 @@ def _statement(problem: str) -> str:
 
 def main() -> None:
     """Entry point: the command's own exit code, with one sentence for what went wrong."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup leaves it
+            signal.signal(number, signal.default_int_handler)
+    code = _run()
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read has gone. What is left to be flushed at the very end must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    sys.exit(code)
+
+
+def _run() -> int:
+    """The exit code of the command; what went wrong is said."""
+    from typer.exceptions import TyperException
+
     from corecode.errors import InfrastructureError, UserError
 
     try:
-        app()
+        return app(standalone_mode=False) or 0
     except UserError as error:
-        _fail(str(error), 2)
+        return _failed(str(error), 2)
     except InfrastructureError as error:
-        _fail(str(error), 1)
+        return _failed(str(error), 1)
+    except TyperException as error:  # the command line could not be understood; without words, help was shown
+        words = " ".join(error.format_message().split()).removesuffix(".")
+        return _failed(f"{words} (--help shows what there is)", error.exit_code) if words else error.exit_code
     except KeyboardInterrupt:
-        _fail("interrupted", 130)
+        return _failed("interrupted", 130)
 
 
-def _fail(sentence: str, code: int) -> None:
+def _failed(sentence: str, code: int) -> int:
     from pipelines.redact import redact
 
     print(f"error: {redact(sentence)}", file=sys.stderr)
-    sys.exit(code)
+    return code

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipelines.home import home_folder
+from pipelines.home import existing_home, home_folder
 
 if TYPE_CHECKING:
     from corecode.config import Profile
@@ -33,6 +33,7 @@ def promote(
 
     if force is not None and not force.strip():
         raise UserError("--force: give the reason, which is recorded")
+    existing_home()
     folder, profile = _run(run)
     home = prepare_home(2 * folder_bytes(folder / "planner_grpo" / "model"))
     decision = promotion.promote(profile, folder, home, Tracking(home), margin, force)
@@ -53,9 +54,9 @@ def rollback(
 ) -> None:
     """Make a former champion the champion again."""
     from pipelines.registry import promotion
-    from pipelines.tracking import Tracking
+    from pipelines.tracking import past_store
 
-    decision = promotion.rollback(home_folder(), Tracking(home_folder()), to, reason.strip() or "no reason given")
+    decision = promotion.rollback(home_folder(), past_store(), to, reason.strip() or "no reason given")
     _say(decision)
     raise typer.Exit(0 if decision.champion else 1)
 
@@ -64,9 +65,9 @@ def champions() -> None:
     """Show the registry's history: every version, what became of it and why."""
     from pipelines.registry.history import State
     from pipelines.registry.ledger import CHAMPION, Ledger
-    from pipelines.tracking import Tracking
+    from pipelines.tracking import past_store
 
-    store = Tracking(home_folder())
+    store = past_store()
     ledger = Ledger(store)
     state = ledger.state() if store.exists else State()
     if not state.entries:
@@ -104,24 +105,23 @@ def _say(decision: Decision) -> None:
 def _table(state: State) -> None:
     from rich import box
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("", "version", "run", "pass@1 %", "difference", "when", "by", "what"):
-        table.add_column(heading, overflow="fold")
+    table.add_column("version", justify="right", no_wrap=True)
+    table.add_column("run\nwhat became of it", overflow="fold")
+    table.add_column("pass@1 %\ndifference", justify="right", no_wrap=True)
+    table.add_column("when (UTC)\nby", overflow="fold", min_width=16)
     for entry in state.entries:
         request = entry.request
         table.add_row(
-            "*" if entry == state.champion else "",
-            str(entry.version),
-            request.run,
-            f"{100 * request.pass_at_1:.1f}",
-            _difference(entry),
-            request.at[:16].replace("T", " "),
-            request.by,
-            entry.finding.reason if entry.finding else "not decided yet",
+            f"{'* ' if entry == state.champion else ''}{entry.version}",
+            f"{request.run}\n{escape(entry.finding.reason) if entry.finding else 'not decided yet'}",
+            f"{100 * request.pass_at_1:.1f}\n{_difference(entry)}",
+            f"{request.at[:16].replace('T', ' ')}\n{request.by}",
         )
-    Console().print(table)
+    Console().print(table, highlight=False)
     print("* champion")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from corecode.config import Profile
 from corecode.errors import UserError
 from pipelines.cli_run import execute, say
-from pipelines.tracking import Tracking
+from pipelines.tracking import Tracking, past_store
 
 SHOWN = 5
 """Figures that are listed when a digest differs."""
@@ -42,10 +42,9 @@ def repeat(run: str, force: bool) -> int:
         InfrastructureError: MLflow does not answer.
     """
     from pipelines import provenance
-    from pipelines.home import home_folder
     from pipelines.preflight import check_inputs
 
-    past = recall(Tracking(home_folder()), run)
+    past = recall(past_store(), run)
     say(f"again: {past.name}")
     for difference in differences(past.environment, provenance.environment()):
         say(f"warning: {difference}")
@@ -87,12 +86,14 @@ def recall(tracking: Tracking, run: str) -> Past:
 
 
 def _find(tracking: Tracking, run: str) -> Any:
-    missing = UserError(f"there is no run {run} in MLflow at {tracking.shown}; give the id or the name of a whole run")
+    missing = UserError(f"there is no run {run} in MLflow at {tracking.shown}; 'corecode runs' lists all")
     if not _NAME.fullmatch(run) or not tracking.exists:
         raise missing
     for field in ("run_id", "run_name"):
         wanted = f"attributes.{field} = '{run}' AND tags.`corecode.kind` = 'run'"
-        if found := tracking.client.search_runs([tracking.experiment], wanted, max_results=1):
+        with tracking.answers():
+            found = tracking.client.search_runs([tracking.experiment], wanted, max_results=1)
+        if found:
             return found[0]
     raise missing
 

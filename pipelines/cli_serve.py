@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 from pathlib import Path
 
@@ -38,7 +37,6 @@ def serve_model(model: str, role: str, port: int, python: str | None, device: st
     )
     log = home_folder() / LOG_NAME.format(role=role)
     log.parent.mkdir(parents=True, exist_ok=True)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     server = ModelServer.start(options, log)
     try:
         print(f"starting vLLM for {folder} (log: {log})", file=sys.stderr, flush=True)

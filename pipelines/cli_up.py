@@ -61,7 +61,6 @@ def serve_pages(dagster_port: int, mlflow_port: int) -> int:
         print(f"MLflow   {redact(remote)} (MLFLOW_TRACKING_URI)")
     else:
         pages.append(_mlflow(home, mlflow_port))
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     return _serve(pages, home / "logs")
 
 

@@ -34,6 +34,19 @@ def home_folder() -> Path:
     return Path(os.environ.get(VARIABLE) or ".corecode").expanduser().absolute()
 
 
+def existing_home() -> Path:
+    """The home folder, for commands that look at what was made before; nothing is made.
+
+    Raises:
+        UserError: it is not there.
+    """
+    home = home_folder()
+    if not home.is_dir():
+        wrong = "is a file" if home.exists() else "does not exist"
+        raise UserError(f"the home folder {home} {wrong}; set {VARIABLE} to the folder that 'corecode run' has filled")
+    return home
+
+
 def prepare_home(needed_bytes: int) -> Path:
     """Create the home folder after checking that it can be written and has room.
 

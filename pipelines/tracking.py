@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from corecode.errors import InfrastructureError
 from pipelines import unsent
-from pipelines.home import one_at_a_time
+from pipelines.home import existing_home, home_folder, one_at_a_time
 from pipelines.redact import redact, shown_cause
 
 if TYPE_CHECKING:
@@ -91,6 +91,18 @@ def parameter_text(value: Any) -> tuple[str, bool]:
 def run_key(*parts: str) -> str:
     """The key under which a run is found again."""
     return hashlib.sha256("|".join(parts).encode()).hexdigest()[:24]
+
+
+def past_store() -> Tracking:
+    """The MLflow store, for commands that look at what it holds already; nothing is made.
+
+    Raises:
+        UserError: it would be in the home folder, which is not there.
+    """
+    store = Tracking(home_folder())
+    if not store.exists:
+        existing_home()
+    return store
 
 
 class Tracking:

@@ -110,6 +110,9 @@ def main(arguments: list[str]) -> int:
         return 128 + signal.SIGTERM  # the parent died before PDEATHSIG was armed
 
     def before_exec() -> None:
+        # A shell starts background commands with SIGINT ignored; the tree needs it, launchers end their ranks with it.
+        for number in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, inherited)
         _arm(signal.SIGKILL)  # should this supervisor itself be killed, the command goes too
 

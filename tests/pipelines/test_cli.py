@@ -203,9 +203,32 @@ def test_solve_without_champion_or_problem(corecode: Callable[..., Outcome], hom
     refused(corecode("solve", "--problem", str(problem)), "it is not UTF-8 text", home)
 
 
-def test_usage_mistakes_also_end_with_2(corecode: Callable[..., Outcome], home: Path) -> None:
-    for arguments in (["run"], ["run", "smoke", "--seed", "x"], ["fly"]):
-        code, _, err = corecode(*arguments)
-        assert code == 2
-        assert err
-    assert not home.exists()
+def test_usage_mistakes_are_one_sentence_too(corecode: Callable[..., Outcome], home: Path) -> None:
+    for arguments, sentence in (
+        (["run"], "Missing argument 'profile' (--help shows what there is)"),
+        (["run", "smoke", "--seed", "x"], "Invalid value for '--seed'"),
+        (["run", "smoke", "--sed", "3"], "No such option: --sed (Possible options: --se"),
+        (["runn"], "No such command 'runn'. Did you mean 'run'"),
+        (["sandbox", "bnch"], "Did you mean 'bench'?"),
+        (["judge"], "Missing option '--problems'"),
+    ):
+        refused(corecode(*arguments), sentence, home)
+    code, out, err = corecode()
+    assert (code, err) == (2, "")
+    assert "Usage" in out
+
+
+@pytest.mark.parametrize("arguments", [["profiles"], ["--help"], ["run", "smoke", "--dry-run"]])
+def test_nobody_reads_on(arguments: list[str], home: Path) -> None:
+    """As before ``| head -1``: silence, and not success."""
+    read, write = os.pipe()
+    os.close(read)
+    ended = subprocess.run(
+        [sys.executable, "-c", "from pipelines.cli import main; main()", *arguments],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        env={**os.environ, "CORECODE_HOME": str(home)},
+    )
+    os.close(write)
+    assert (ended.returncode, ended.stderr) == (1, b"")

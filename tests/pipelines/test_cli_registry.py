@@ -73,18 +73,28 @@ def test_mistakes(corecode: Callable[..., Outcome], tmp_path: Path, monkeypatch:
     home = tmp_path / "home"
     monkeypatch.setenv("CORECODE_HOME", str(home))
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    for arguments, sentence in (
-        (["promote", "nothing"], "there is no run nothing: cannot read"),
-        (["promote", "..evil"], "is not a name"),
-        (["promote", "nothing", "--force", " "], "--force: give the reason"),
-        (["promote", "nothing", "--margin", "2"], "Invalid value"),
-        (["rollback"], "there is no champion to go back from"),
-        (["rollback", "--to", "x"], "Invalid value"),
-    ):
+
+    def refused(sentence: str, *arguments: str) -> None:
         code, out, err = corecode(*arguments)
-        assert (code, out) == (2, ""), arguments
+        assert (code, out, len(err.splitlines())) == (2, "", 1), arguments
         assert sentence in err
-    code, out, _ = corecode("champions")
-    assert code == 0
-    assert out.startswith("no team was offered yet")
+
+    for command in (["promote", "nothing"], ["rollback"], ["champions"], ["runs"], ["runs", "--json"], ["rerun", "x"]):
+        refused(f"the home folder {home} does not exist; set CORECODE_HOME", *command)
+    refused("--force: give the reason", "promote", "nothing", "--force", " ")
+    refused("Invalid value", "promote", "nothing", "--margin", "2")
+    refused("Invalid value", "rollback", "--to", "x")
     assert not home.exists()
+    home.mkdir()
+    refused("there is no run nothing: cannot read", "promote", "nothing")
+    refused("is not a name", "promote", "..evil")
+    refused("there is no champion to go back from", "rollback")
+    refused("there is no run x in MLflow", "rerun", "x")
+    assert corecode("champions")[:2] == (
+        0,
+        f"no team was offered yet in MLflow at sqlite:///{home}/mlflow/mlflow.db; 'corecode promote RUN' offers one\n",
+    )
+    assert list(home.iterdir()) == []
+    home.rmdir()
+    home.touch()
+    refused(f"the home folder {home} is a file", "runs")

@@ -323,13 +323,14 @@ def test_failure_is_one_sentence_and_a_log(new_home: Callable[[str], Path]) -> N
     assert not (home / "champion").exists()
 
 
-def test_interrupt_ends_everything(new_home: Callable[[str], Path]) -> None:
-    home = new_home("interrupted")
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGHUP])
+def test_interrupt_ends_everything(new_home: Callable[[str], Path], end: signal.Signals) -> None:
+    home = new_home(end.name)
     process = start(home, PROFILE, FAKE_SLOW="planner_grpo")
     wait_for_file(home, "runs/*/planner_grpo/slow")
     assert "sleep 600" in marked(f"CORECODE_HOME={home}").values()
     begin = time.monotonic()
-    process.send_signal(signal.SIGINT)
+    process.send_signal(end)
     ended = finish(process, home)
     assert time.monotonic() - begin < 15
     assert marked(f"CORECODE_HOME={home}") == {}

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from processes import listening, marked
 
 from pipelines.launchers.local import free_port
@@ -66,3 +67,56 @@ def test_pages_answer_and_end_together(new_home: Callable[[str], Path]) -> None:
     assert code == 0
     assert time.monotonic() - begin < 20
     assert marked(f"CORECODE_HOME={home}") == {}
+
+
+# Pages as small as can be: a server with a helper in a session of its own, which it ends with SIGINT, as Dagster does.
+PAGE = """
+import http.server, signal, subprocess, sys
+helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+def end(*_):
+    helper.send_signal(signal.SIGINT)
+    print("helper ended with", helper.wait(), flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, end)
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), http.server.SimpleHTTPRequestHandler).serve_forever()
+"""
+SMALL = f"""
+import sys
+from pipelines import cli_up
+from pipelines.cli import main
+def page(name):
+    return lambda home, port: cli_up.Page(
+        name, [sys.executable, "-c", {PAGE!r}, str(port)], f"http://127.0.0.1:{{port}}", {{}})
+cli_up._reconcile = lambda home: None
+cli_up._dagster, cli_up._mlflow = page("Dagster"), page("MLflow")
+main()
+"""
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGHUP])
+def test_in_the_background_of_a_script(end: signal.Signals, tmp_path: Path) -> None:
+    """There SIGINT is ignored, and the other two end everything, in peace."""
+    home = tmp_path / "home"
+    process = subprocess.Popen(
+        [
+            *("sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, "-c", SMALL, "up"),
+            *("--dagster-port", str(free_port()), "--mlflow-port", str(free_port())),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "CORECODE_HOME": str(home)},
+    )
+    assert process.stdout is not None
+    assert [process.stdout.readline().split()[0] for _ in range(3)] == ["Dagster", "MLflow", "Ctrl-C"]
+    assert len(marked(f"CORECODE_HOME={home}")) >= 7, "two supervisors, two pages, two helpers and the command"
+    process.send_signal(signal.SIGINT)
+    process.send_signal(end)
+    _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (0, "")
+    assert marked(f"CORECODE_HOME={home}") == {}
+    for name in ("dagster", "mlflow"):
+        assert f"helper ended with -{signal.SIGINT.value}" in (home / "logs" / f"{name}.log").read_text(
+            encoding="utf-8"
+        )
