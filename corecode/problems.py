@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from corecode.assemble import assemble, complete
-from corecode.errors import UserError
+from corecode.lines import read_rows
 from sandbox import Comparison, Limits, Program, TestCase
 
 Split = Literal["sft", "rl", "validation", "test"]
@@ -70,8 +70,8 @@ class Problem(BaseModel):
     exact_whitespace: bool = False
     setup: str = ""
     """Code that the tests need beside the program."""
-    time_limit_s: float = Field(default=2.0, gt=0, allow_inf_nan=False)
-    memory_limit_mb: int = Field(default=256, ge=1)
+    time_limit_s: float = Field(default=2.0, gt=0, le=3600, allow_inf_nan=False)
+    memory_limit_mb: int = Field(default=256, ge=1, le=1024**2)
     examples: list[Test] = Field(default_factory=list)
     """Public examples, which a prompt may show."""
     references: list[Reference] = Field(default_factory=list)
@@ -142,22 +142,4 @@ def read_problems(path: Path) -> list[Problem]:
     Raises:
         UserError: naming the file, line and field when it is missing, empty or malformed.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")  # splitlines() would also split at U+2028 and the like
-    except OSError as error:
-        raise UserError(f"cannot read the problem file {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: this is not UTF-8 text") from error
-    problems: list[Problem] = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            problems.append(Problem.model_validate_json(line))
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise UserError(f"{path}, line {number}: {where + ': ' if where else ''}{first['msg']}") from error
-    if not problems:
-        raise UserError(f"the problem file {path} holds no problem; give at least one JSON line")
-    return problems
+    return [problem for _, problem in read_rows(path, Problem, "problem")]

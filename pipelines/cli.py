@@ -6,6 +6,7 @@ when it is that nobody reads the output any more); 130 Ctrl-C, SIGTERM or SIGHUP
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -20,6 +21,12 @@ from pipelines.cli_problems import problems_app
 from pipelines.cli_registry import champions, promote, rollback
 from pipelines.cli_runs import runs
 from pipelines.cli_sandbox import judge, sandbox_app
+
+_REFUSALS = {
+    *(errno.ENOENT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP),
+    *(errno.ENAMETOOLONG, errno.ENOSPC, errno.EDQUOT),
+}
+"""What a file system says of a place that cannot be used as it was asked: whoever named it is told."""
 
 app = typer.Typer(
     name="corecode",
@@ -159,13 +166,15 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup leaves it
             signal.signal(number, signal.default_int_handler)
+    if sys.stdout is None:  # it was closed by the caller
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     code = _run()
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever read has gone. What is left to be flushed at the very end must not complain.
+    except OSError:
+        # Whoever read has gone, or the disk is full. What is left must not complain once more at the very end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 1
+        code = code or 1
     sys.exit(code)
 
 
@@ -176,16 +185,25 @@ def _run() -> int:
     from corecode.errors import InfrastructureError, UserError
 
     try:
-        return app(standalone_mode=False) or 0
+        code = app(standalone_mode=False) or 0
+        sys.stdout.flush()
+        return code
     except UserError as error:
         return _failed(str(error), 2)
     except InfrastructureError as error:
         return _failed(str(error), 1)
     except TyperException as error:  # the command line could not be understood; without words, help was shown
-        words = " ".join(error.format_message().split()).removesuffix(".")
+        words = " ".join(error.format_message().replace("Value error, ", "").split()).removesuffix(".")
         return _failed(f"{words} (--help shows what there is)", error.exit_code) if words else error.exit_code
     except KeyboardInterrupt:
         return _failed("interrupted", 130)
+    except BrokenPipeError:
+        return 1
+    except OSError as error:
+        if error.errno not in _REFUSALS:
+            raise
+        place = f"{error.filename}: " if error.filename else ""
+        return _failed(f"{place}{error.strerror}; name another place, or change what stands in the way", 2)
 
 
 def _failed(sentence: str, code: int) -> int:

@@ -33,7 +33,7 @@ def evaluate(
 
     changes = list(overrides or [])
     changes += [f"evaluation.samples={samples}"] if samples is not None else []
-    changes += [f"evaluation.temperatures={temperature}"] if temperature else []
+    changes += [f"evaluation.temperatures={list(dict.fromkeys(temperature))}"] if temperature else []
     changes += [f"seed={seed}"] if seed is not None else []
     path = run_evaluation(Request(tuple(dict.fromkeys(arm)), benchmark, run, model, profile, limit, tuple(changes)))
     _show(path)

@@ -96,7 +96,7 @@ def stats(source: SourceArgument) -> None:
     from corecode.datasets.records import data_files
 
     path = Path(source).expanduser()
-    files = [str(file) for file in data_files(path)] if path.is_dir() else []
+    files = [str(file) for file in data_files(path)] if source and path.is_dir() else []
     for one in files or [source]:  # a folder without any is told what is wrong with it
         problems, summary = read(one)
         sizes = [len(problem.tests) for problem in problems]

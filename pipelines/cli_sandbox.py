@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -70,12 +70,9 @@ def judge(
     from pipelines.judge import judge_submissions, read_inputs, whole_file
 
     by_id, answers = read_inputs(problems, submissions)
-    with opened_sandbox(backend, workers, cost, image, unsafe) as sandbox:
-        if out is None:
-            tally = judge_submissions(by_id, answers, sandbox, sys.stdout)
-        else:
-            with whole_file(out) as stream:
-                tally = judge_submissions(by_id, answers, sandbox, stream)
+    target = nullcontext(sys.stdout) if out is None else whole_file(out)
+    with target as stream, opened_sandbox(backend, workers, cost, image, unsafe) as sandbox:
+        tally = judge_submissions(by_id, answers, sandbox, stream)
     say(summary(tally))
     if tally.unjudged:
         raise InfrastructureError(

@@ -9,16 +9,17 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from corecode.errors import UserError
 from corecode.execution import Executor
+from corecode.lines import read_rows
 from corecode.problems import Problem
 from corecode.roles.extract import extract_program
 from sandbox import Judgement, Sandbox, TestResult, Verdict
@@ -97,9 +98,6 @@ class Tally:
         return self.verdicts[Verdict.SANDBOX_ERROR]
 
 
-_Row = TypeVar("_Row", bound=BaseModel)
-
-
 def read_inputs(problems: Path, submissions: Path) -> tuple[dict[str, JudgedProblem], list[Submission]]:
     """Read and check both files.
 
@@ -107,13 +105,13 @@ def read_inputs(problems: Path, submissions: Path) -> tuple[dict[str, JudgedProb
         UserError: one sentence that names the file, the line and the field.
     """
     by_id: dict[str, JudgedProblem] = {}
-    for number, problem in _read_rows(problems, JudgedProblem):
+    for number, problem in read_rows(problems, JudgedProblem, "problem"):
         if problem.id in by_id:
             raise UserError(f"{problems}, line {number}: id: the problem {problem.id!r} occurs twice")
         by_id[problem.id] = problem
     seen: set[tuple[str, str]] = set()
     answers: list[Submission] = []
-    for number, answer in _read_rows(submissions, Submission):
+    for number, answer in read_rows(submissions, Submission, "submission"):
         key = (answer.problem_id, answer.submission_id)
         if answer.problem_id not in by_id:
             raise UserError(
@@ -165,26 +163,31 @@ def verdict_row(submission: Submission, judgement: Judgement) -> dict[str, objec
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[str]]:
-    """Open a text file for writing that appears only once it is complete.
+    """Open a text file for writing that appears only once it is complete. What is there and is no file (a pipe, a
+    terminal) is written to as it is.
 
     Raises:
         UserError: the file cannot be written there.
     """
-    partial = path.with_name(path.name + ".partial")
     if path.is_dir():
         raise UserError(f"--out: {path} is a folder; name a file")
+    plain = path.is_file() or not path.exists()
+    partial = path.with_name(path.name + ".partial") if plain else path
     try:
         stream = partial.open("w", encoding="utf-8")
     except OSError as error:
-        raise UserError(f"--out: cannot write {partial}: {error.strerror}") from error
+        raise UserError(f"--out: cannot write {path}: {error.strerror}") from error
     try:
         with stream:
             yield stream
             stream.flush()
-            os.fsync(stream.fileno())
-        partial.replace(path)
+            if plain:
+                os.fsync(stream.fileno())
+        if plain:
+            partial.replace(path)
     except BaseException:
-        partial.unlink(missing_ok=True)
+        if plain:
+            partial.unlink(missing_ok=True)
         raise
 
 
@@ -199,34 +202,3 @@ def _test_row(test: TestResult) -> dict[str, object]:
     if test.steps is not None:
         row["steps"] = test.steps
     return row
-
-
-def _read_rows(path: Path, model: type[_Row]) -> Iterable[tuple[int, _Row]]:
-    """The checked rows of a JSON-lines file with their line numbers; blank lines are skipped."""
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise UserError(f"{path}, line {line}: this is not UTF-8 text") from error
-    rows: list[tuple[int, _Row]] = []
-    # Only "\n" ends a line here: JSON text may hold other line separators inside its strings.
-    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            rows.append((number, model.model_validate_json(line)))
-        except ValidationError as error:
-            raise UserError(f"{path}, line {number}: {_first_mistake(error)}") from error
-    if not rows:
-        raise UserError(f"{path} is empty; give at least one JSON line")
-    return rows
-
-
-def _first_mistake(error: ValidationError) -> str:
-    """The first mistake as ``field: what is wrong``."""
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    message = first["msg"].removeprefix("Value error, ")
-    return f"{where}: {message}" if where else message

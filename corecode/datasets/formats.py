@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from corecode.datasets import codecontests, codeforces, evalplus, humaneval, livecodebench, mbpp, shapes
 from corecode.datasets.converted import Converted, Origin, Refused
-from corecode.datasets.shapes import first_mistake
+from corecode.lines import first_mistake
 from corecode.problems import Problem
 
 Record = dict[str, Any]

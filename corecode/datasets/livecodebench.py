@@ -18,6 +18,7 @@ from typing import Any, cast
 
 from corecode.datasets import shapes
 from corecode.datasets.converted import Converted, Origin, Refused, distinct, newlines, pairs, some, text
+from corecode.lines import kind_of
 from corecode.problems import Problem, Test
 
 Record = dict[str, Any]
@@ -113,7 +114,7 @@ def _mapping(value: object, field: str) -> Record:
     except (ValueError, RecursionError) as error:
         raise Refused(f"the field {field!r} is not JSON ({error})") from error
     if not isinstance(found, dict | None):
-        raise Refused(f"the field {field!r} has to hold an object, found {shapes.kind_of(found)}")
+        raise Refused(f"the field {field!r} has to hold an object, found {kind_of(found)}")
     return cast("Record", found or {})
 
 

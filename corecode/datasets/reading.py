@@ -120,7 +120,7 @@ def _taken(source: str | Path, split: str | None, limit: int | None) -> Iterator
 
 def _located(source: str, split: str | None) -> Iterator[tuple[str, Record, Origin]]:
     path = Path(source).expanduser()
-    if not path.exists():
+    if not source or not path.exists():
         if source == "humaneval":
             yield from _package()
             return

@@ -15,6 +15,7 @@ from typing import IO, Any, cast
 
 from corecode.errors import InfrastructureError, UserError
 from corecode.hub import hub_answers
+from corecode.lines import not_an_object, not_json
 
 Record = dict[str, Any]
 
@@ -113,7 +114,7 @@ def _opened(path: Path) -> Generator[IO[bytes]]:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path}: this is not a whole gzip file ({error})") from error
     except OSError as error:
-        raise UserError(f"cannot read the problem file {path}: {error.strerror}") from error
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
 
 
 def _parse(data: bytes, where: str) -> object:
@@ -122,12 +123,12 @@ def _parse(data: bytes, where: str) -> object:
     except UnicodeDecodeError as error:
         raise UserError(f"{where}: this is not UTF-8 text") from error
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{where}: this is not JSON ({error})") from error
+        raise UserError(f"{where}: {not_json(error)}") from error
 
 
 def _object(value: object, where: str) -> Record:
     if not isinstance(value, dict):
-        raise UserError(f"{where}: a record has to be a JSON object, found {type(value).__name__}")
+        raise UserError(f"{where}: {not_an_object(value)}")
     return cast("Record", value)
 
 

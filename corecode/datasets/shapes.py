@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, Valida
 from typing_extensions import TypedDict
 
 from corecode.datasets.converted import Refused
+from corecode.lines import first_mistake, kind_of
 
 
 def _encodable(value: str) -> str:
@@ -49,20 +50,6 @@ def _json_or(kind: type) -> BeforeValidator:
 
     return BeforeValidator(check)
 
-
-def kind_of(value: object) -> str:
-    """What JSON calls a value."""
-    return "null" if value is None else _KINDS.get(type(value), type(value).__name__)
-
-
-_KINDS: dict[type, str] = {
-    bool: "a truth value",
-    int: "a number",
-    float: "a number",
-    str: "text",
-    list: "a list",
-    dict: "an object",
-}
 
 Text = Annotated[str, AfterValidator(_encodable)]
 Said = Annotated[Text, AfterValidator(_said)]
@@ -256,13 +243,3 @@ def check_characters(record: dict[str, Any]) -> None:
         elif isinstance(value, dict | list):
             items = cast("dict[str, object]", value).items() if isinstance(value, dict) else enumerate(value)
             waiting += [(f"{where}.{key}".lstrip("."), one) for key, one in items]
-
-
-def first_mistake(error: ValidationError, within: str = "") -> str:
-    """The first mistake of a record with its field, in one sentence."""
-    first = error.errors(include_url=False)[0]
-    where = ".".join([within] * bool(within) + [str(part) for part in first["loc"]])
-    message = first["msg"].removeprefix("Value error, ")
-    if first["type"].endswith("_type"):
-        message += f", found {kind_of(first['input'])}"
-    return f"{where}: {message}" if where else message

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +17,8 @@ from corecode.errors import UserError
 from pipelines.redact import redact
 
 FOLDER = Path(__file__).parent
+LONGEST = 80
+"""Characters of a refused value that are repeated."""
 
 
 def shipped() -> list[str]:
@@ -43,10 +44,10 @@ def load_profile(name: str, overrides: Sequence[str] = (), seed: int | None = No
         raise UserError(f"cannot read the profile {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"the profile {path} is not UTF-8 text") from error
-    except yaml.YAMLError as error:
-        raise UserError(f"the profile {path} is not valid YAML: {' '.join(str(error).split())}") from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise UserError(f"the profile {path} is not valid YAML: {_place(error)}") from error
     if not isinstance(values, dict):
-        raise UserError(f"the profile {path} must hold fields such as 'name' and 'dataset'")
+        raise UserError(f"the profile {path} must hold fields such as 'dataset' and 'model'")
     if seed is not None:
         overrides = [*overrides, f"seed={seed}"]
     return changed_profile(path.stem, {"name": path.stem, **values}, overrides)
@@ -62,7 +63,7 @@ def changed_profile(name: str, values: Mapping[str, Any], overrides: Sequence[st
     Raises:
         UserError: unknown field (with the nearest name), a value that the field refuses, or a secret in one.
     """
-    fields: dict[str, Any] = json.loads(json.dumps(values))  # sections that share a YAML anchor become separate ones
+    fields = _unshared(values)
     for override in overrides:
         _apply(fields, override)
     try:
@@ -73,6 +74,22 @@ def changed_profile(name: str, values: Mapping[str, Any], overrides: Sequence[st
     for name_of_arm in profile.evaluation.arms:
         arm(name_of_arm)
     return profile
+
+
+def _unshared(value: Any) -> Any:
+    """A copy in which sections that share a YAML anchor are separate ones."""
+    if isinstance(value, Mapping):
+        return {str(name): _unshared(inner) for name, inner in value.items()}
+    return [_unshared(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _place(error: yaml.YAMLError | RecursionError) -> str:
+    """What is wrong with a YAML text, and where."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deep"
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        return f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: {error.problem}"
+    return " ".join(str(error).split())
 
 
 def _find(name: str) -> Path:
@@ -91,12 +108,12 @@ def _find(name: str) -> Path:
 
 def _apply(values: dict[str, Any], override: str) -> None:
     field, equals, text = override.partition("=")
-    if not equals or not field:
+    if not equals or not all(field.split(".")):
         raise UserError(f"--set {override}: write field=value, for example planner_grpo.steps=5")
     try:
         value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise UserError(f"--set {override}: the value is not valid YAML") from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise UserError(f"--set {override}: the value is not valid YAML ({_place(error)})") from error
     *sections, last = field.split(".")
     for section in sections:
         inner = values.get(section)
@@ -136,7 +153,11 @@ def _sentence(error: ValidationError) -> str:
     if where.endswith("group_size"):
         reason += " (a group of fewer than 2 samples has no advantage to learn from)"
     given = first["input"]
-    return f"{where}: {reason}" if isinstance(given, dict) else f"{where} = {given!r}: {reason}"
+    return f"{where}: {reason}" if isinstance(given, dict) else f"{where} = {_cut(repr(given))}: {reason}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:

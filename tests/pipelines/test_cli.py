@@ -232,3 +232,19 @@ def test_nobody_reads_on(arguments: list[str], home: Path) -> None:
     )
     os.close(write)
     assert (ended.returncode, ended.stderr) == (1, b"")
+
+
+def test_output_that_cannot_be_written(home: Path) -> None:
+    command = [sys.executable, "-c", "from pipelines.cli import main; main()", "run", "smoke", "--dry-run"]
+    environment = {**os.environ, "CORECODE_HOME": str(home)}
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("error: No space left on device;")
+    assert len(ended.stderr.splitlines()) == 1
+    closed = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
+    assert subprocess.run(closed, stderr=subprocess.PIPE, cwd=ROOT, env=environment).stderr == b""
+
+
+def test_a_name_that_no_file_can_have(corecode: Callable[..., Outcome], home: Path) -> None:
+    refused(corecode("doctor", "x" * 300), "File name too long; name another place", home)

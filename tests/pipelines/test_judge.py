@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -90,12 +91,15 @@ def test_verdicts_go_to_standard_output_without_out(tmp_path: Path, backend: str
 @pytest.mark.parametrize(
     ("problem", "answer", "sentence"),
     [
-        ("{", GOOD_ANSWER, "p.jsonl, line 1: Invalid JSON"),
+        ("{", GOOD_ANSWER, "p.jsonl, line 1: this is not JSON ("),
         ({**GOOD_PROBLEM, "tests": []}, GOOD_ANSWER, "p.jsonl, line 1: problem 'p' has no tests"),
         ({"id": "p"}, GOOD_ANSWER, "p.jsonl, line 1: tests: Field required"),
         ({**GOOD_PROBLEM, "time_limit": 3}, GOOD_ANSWER, "p.jsonl, line 1: time_limit: Extra inputs"),
         ({**GOOD_PROBLEM, "time_limit_s": "fast"}, GOOD_ANSWER, "p.jsonl, line 1: time_limit_s: "),
         ({**GOOD_PROBLEM, "time_limit_s": 0}, GOOD_ANSWER, "p.jsonl, line 1: time_limit_s: Input should be greater"),
+        ("[1]", GOOD_ANSWER, "p.jsonl, line 1: a record has to be a JSON object"),
+        ({**GOOD_PROBLEM, "time_limit_s": 1e12}, GOOD_ANSWER, "time_limit_s: Input should be less"),
+        ({**GOOD_PROBLEM, "memory_limit_mb": 10**18}, GOOD_ANSWER, "memory_limit_mb: Input should be less"),
         ({**GOOD_PROBLEM, "memory_limit_mb": -1}, GOOD_ANSWER, "p.jsonl, line 1: memory_limit_mb: "),
         ({"id": "p", "tests": [{"code": "assert f() == 1"}]}, GOOD_ANSWER, "tests.0: a test of kind 'stdio' does not"),
         ({"id": "p", "kind": "call", "tests": [{"call": "f", "args": []}]}, GOOD_ANSWER, "needs 'expected'"),
@@ -106,7 +110,7 @@ def test_verdicts_go_to_standard_output_without_out(tmp_path: Path, backend: str
         (GOOD_PROBLEM, {**GOOD_ANSWER, "problem_id": "q"}, "s.jsonl, line 1: problem_id: "),
         (GOOD_PROBLEM, {**GOOD_ANSWER, "submission_id": 7}, "s.jsonl, line 1: submission_id: "),
         (GOOD_PROBLEM, {**GOOD_ANSWER, "Program": ""}, "s.jsonl, line 1: Program: Extra inputs"),
-        (GOOD_PROBLEM, "\n", "s.jsonl is empty"),
+        (GOOD_PROBLEM, "\n", "s.jsonl holds no submission; give at least one JSON line"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_writes_nothing(
@@ -177,6 +181,21 @@ def test_an_interrupted_file_does_not_appear(tmp_path: Path) -> None:
         interrupted()
     assert path.read_text() == "from before"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_is_no_file_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with whole_file(pipe) as stream:
+        stream.write("verdicts")
+    assert os.read(reader, 100) == b"verdicts"
+    os.close(reader)
+    assert list(tmp_path.iterdir()) == [pipe]
+    assert pipe.is_fifo()
+    for place in (tmp_path, Path(""), tmp_path / "nowhere" / "v.jsonl"):
+        with pytest.raises(UserError, match=r"^--out: "), whole_file(place):
+            pass
 
 
 class BrokenSandbox:
