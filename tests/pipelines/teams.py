@@ -21,7 +21,7 @@ def make_run(home: Path, name: str, right: int, profile: Profile = PROFILE, **ro
     """A finished run whose team solves the first ``right`` of 200 test problems in every sample.
 
     Args:
-        rows: ``statement`` of the problem file, ``valid`` thoughts (of 200), ``models`` as a function of role, folder.
+        rows: ``statement`` of the problem file, ``valid`` thoughts (of 200).
     """
     run = home / "runs" / name
     problem = {

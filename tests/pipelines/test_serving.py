@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from typing import Any
 import coin
 import pytest
 from processes import marked
+from teams import PROFILE, make_run
 
 from corecode.config import ModelConfig, SamplingConfig
 from corecode.errors import InfrastructureError, UserError
@@ -27,6 +29,7 @@ from corecode.stages import Job, grpo_job, make_problems, sft_jobs
 from pipelines import preflight
 from pipelines.launchers.local import Engine, LocalLauncher, free_port, job_environment
 from pipelines.launchers.server import ModelServer, ServerOptions, server_python
+from pipelines.tracking import Tracking
 
 ROOT = Path(__file__).parents[2]
 WIDTH = 64
@@ -275,8 +278,15 @@ def test_vllm_is_the_frozen_coder_of_a_planner_phase(run: Path, vllm: str, mark:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_vllm_answers_as_transformers_does_and_its_death_ends_the_phase(run: Path, vllm: str, mark: str) -> None:
-    """Greedy answers of the exported weights are the same in both; then the server is killed."""
+def test_vllm_serves_a_registered_role_as_transformers_does_and_its_death_ends_the_phase(
+    run: Path, warm: Path, vllm: str, mark: str, new_home: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The frozen Coder is the folder that the registry hands out. Greedy answers are those of the weights that were
+    registered, in transformers; then the server is killed."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    (run / "sft_warmup").unlink()
+    shutil.copytree(warm / "sft_warmup", run / "sft_warmup", ignore=shutil.ignore_patterns("coder"))
+    through_the_registry(new_home("registered"), warm / "sft_warmup", run / "sft_warmup" / "coder")
     job = planner_phase(run, vllm, steps=500)
     chats = [[{"role": "user", "content": text}] for text in ("Print 1.", "def main():", "k 2 mirror 7")]
     greedy = SamplingConfig(temperature=0, max_tokens=8)
@@ -296,7 +306,23 @@ def test_vllm_answers_as_transformers_does_and_its_death_ends_the_phase(run: Pat
     while marked(mark):
         assert time.monotonic() < deadline, marked(mark)
         time.sleep(0.1)
-    assert answers == in_process(run, chats, greedy)
+    assert answers == in_process(warm, chats, greedy)
+
+
+def through_the_registry(home: Path, roles: Path, target: Path) -> None:
+    """Register the models of both roles as a team, and put the Coder's folder of that version below ``target``."""
+    import mlflow.artifacts
+
+    from pipelines.registry.promotion import promote
+
+    offered = make_run(home, "warm", 60)
+    for role in ("planner", "coder"):
+        shutil.copytree(roles / role / "model", offered / f"{role}_grpo" / "model", dirs_exist_ok=True)
+    assert promote(PROFILE, offered, home, Tracking(home)).version == 1
+    target.mkdir()
+    shutil.rmtree(home / "champions")
+    found = mlflow.artifacts.download_artifacts("models:/corecode/1/artifacts/coder", dst_path=str(target))
+    Path(found).rename(target / "model")
 
 
 def in_process(run: Path, chats: list[Any], sampling: SamplingConfig) -> list[str]:
