@@ -25,7 +25,7 @@ def read_rows(path: Path, model: type[_Row], what: str) -> list[tuple[int, _Row]
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
+        raise UserError(f"cannot read the {what} file {path}: {error.strerror}") from error
     rows: list[tuple[int, _Row]] = []
     for number, line in numbered(decoded(data, path)):
         try:

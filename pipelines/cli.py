@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -123,9 +123,9 @@ def solve(
 def serve(
     model: Annotated[str, typer.Option(help="'champion', or a model folder such as runs/NAME/coder_grpo/model.")],
     role: Annotated[str, typer.Option(help="The champion's role; also the name that requests give.")] = "coder",
-    port: Annotated[int, typer.Option(help="Port on this machine's loopback.")] = 8000,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port on this machine's loopback.")] = 8000,
     python: Annotated[str | None, typer.Option(help="Python of the environment that has vLLM.")] = None,
-    device: Annotated[str, typer.Option(help="'cpu' or 'cuda'.")] = "cpu",
+    device: Annotated[Literal["cpu", "cuda"], typer.Option(help="What it computes on.")] = "cpu",
     gpus: Annotated[int, typer.Option(min=1, help="GPUs to spread over.")] = 1,
 ) -> None:
     """Serve a model with vLLM until Ctrl-C."""

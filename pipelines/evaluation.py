@@ -16,14 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from corecode.config import Profile, stored_profile
 from corecode.errors import InfrastructureError, UserError
 from corecode.problems import Problem, read_split, write_problems
+from corecode.stored import read_team
 from pipelines.home import home_folder, one_at_a_time, prepare_home, write_text
 from pipelines.preflight import check_inputs, needed_bytes
 from pipelines.profiles import changed_profile, load_profile
 
 if TYPE_CHECKING:
-    from corecode.config import Profile
     from corecode.stages import Job
 
 STAGE = "evaluation"
@@ -134,20 +135,21 @@ def open_source(request: Request) -> Source:
         return Source(profile, request.profile, {}, None, profile.seed)
     if request.run is not None:
         folder = _run_folder(request.run)
-        stored = json.loads((folder / "profile.json").read_text(encoding="utf-8"))
+        stored = stored_profile(folder / "profile.json")
         links = {name: folder / name for name in LINKED if (folder / name).exists()}
-        profile = changed_profile(folder.name, stored, changes)
-        return Source(profile, folder.name, links, folder, int(stored["seed"]))
+        profile = changed_profile(folder.name, stored.model_dump(), changes)
+        return Source(profile, folder.name, links, folder, stored.seed)
     from pipelines.cli_solve import team_folder
 
     folder = team_folder(str(request.model)).resolve()  # "champion" is a link that may move on
-    team: dict[str, Any] = json.loads((folder / "team.json").read_text(encoding="utf-8"))
-    trained_in = home_folder() / "runs" / str(team["run"])
+    team = read_team(folder)
+    trained_in = home_folder() / "runs" / team.run
     links = {"planner_grpo/model": folder / "planner", "coder_grpo/model": folder / "coder"}
     links = {name: target for name, target in links.items() if target.is_dir()}
-    profile = changed_profile(f"{folder.name} (team.json)", team["profile"], changes)
+    profile = changed_profile(f"{folder.name} (team.json)", team.profile, changes)
+    trained = changed_profile(f"{folder.name} (team.json)", team.profile, ())
     run = trained_in if trained_in.is_dir() else None
-    return Source(profile, str(team["run"]), links, run, int(team["profile"]["seed"]))
+    return Source(profile, team.run, links, run, trained.seed)
 
 
 def _run_folder(name: str) -> Path:

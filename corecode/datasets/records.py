@@ -114,7 +114,7 @@ def _opened(path: Path) -> Generator[IO[bytes]]:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path}: this is not a whole gzip file ({error})") from error
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
+        raise UserError(f"cannot read the problem file {path}: {error.strerror}") from error
 
 
 def _parse(data: bytes, where: str) -> object:

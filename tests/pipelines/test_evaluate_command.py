@@ -161,6 +161,15 @@ def test_what_cannot_be_met_is_said_before_anything_is_written(home: Path, reque
     assert [path.name for path in (home / "runs").iterdir()] == ["first"]
 
 
+def test_a_source_that_is_damaged_is_named(tmp_path: Path) -> None:
+    for name in ("profile.json", "team.json"):
+        (tmp_path / name).write_text("{", encoding="utf-8")
+    with pytest.raises(UserError, match=r"profile\.json was written by another version"):
+        open_source(Request(("sft/alone",), run=str(tmp_path)))
+    with pytest.raises(UserError, match=r"team\.json describes no team"):
+        open_source(Request(("sft/alone",), model=str(tmp_path)))
+
+
 def test_problems_of_the_training_are_left_out(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     seen = read_problems(home / "runs" / "first" / "problems" / "sft.jsonl")[:3]
     known = tmp_path / "known.jsonl"

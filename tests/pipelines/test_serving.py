@@ -245,11 +245,19 @@ def test_serve_answers_until_it_is_ended(
 
 def test_serve_says_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CORECODE_HOME", str(tmp_path))
-    for model, sentence in (
-        (str(tmp_path), "holds no model"),
-        ("champion", "there is no champion with the role coder"),
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    for name in ("config.json", "model.safetensors"):
+        (broken / name).write_text("{", encoding="utf-8")
+    for arguments, sentence in (
+        ([str(tmp_path)], "holds no model"),
+        ([str(broken)], "config.json: this is not JSON"),
+        (["champion"], "there is no champion with the role coder"),
+        (["champion", "--role", "../x"], "--role: '../x' is not a name"),
+        (["champion", "--port", "99999999"], "Invalid value for '--port'"),
+        (["champion", "--device", "tpu"], "Invalid value for '--device'"),
     ):
-        _, errors = (process := corecode("serve", "--model", model)).communicate(timeout=60)
+        _, errors = (process := corecode("serve", "--model", *arguments)).communicate(timeout=60)
         assert process.returncode == 2
         assert sentence in errors
         assert len(errors.splitlines()) == 1
