@@ -170,10 +170,15 @@ def test_runs_that_do_the_same_at_once_do_not_disturb_each_other(home: Home) -> 
     makers, takers = ([job(f"{kind}{number}") for number in range(4)] for kind in ("maker", "taker"))
     for maker in makers:
         home.train(maker)
+
+    def keep(maker: Keyed) -> None:
+        for _ in range(5):
+            home.cache.keep(maker)
+
     with ThreadPoolExecutor(8) as pool:
-        kept = [pool.submit(home.cache.keep, maker) for maker in makers for _ in range(5)]
+        kept = [pool.submit(keep, maker) for maker in makers]
         taken = [pool.submit(home.cache.take, taker) for taker in takers]
-        assert [one.result() for one in kept] == [None] * 20
+        assert [one.result() for one in kept] == [None] * 4
         assert {one.result() for one in taken} <= {f"maker{number}" for number in range(4)}
     contents = [home.contents(one.job.spec["run"]) for one in (*makers, *takers)]
     assert all(one == contents[0] for one in contents)
