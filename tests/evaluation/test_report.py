@@ -446,7 +446,7 @@ def test_flagged_and_unevaluated_problems_are_named(tmp_path: Path) -> None:
 
 def test_damaged_or_absent_inputs_have_clear_errors(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    with pytest.raises(UserError, match=r"cannot read the problem file .*test\.jsonl"):
+    with pytest.raises(UserError, match=r"cannot read .*test\.jsonl"):
         build(run)
     make_run(run, problems=2)
     (run / "planner_grpo" / "metrics.jsonl").write_text('{"step": 1, "of"')

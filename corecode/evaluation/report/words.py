@@ -173,9 +173,10 @@ def at_temperature(figures: Json, temperature: str) -> list[tuple[str, Json]]:
 def _finding(name: str, found: Json, temperature: str) -> tuple[str, list[str]]:
     at = found["temperatures"][temperature]
     one, gain = at["pass@1"], at["pass@1"]["cg_abs"]
+    who = "After training, the Coder with its Planner" if name == "final" else "With its Planner, the Coder"
     sentence = (
-        f"With its Planner, the Coder solves {percent(one['team'])} of {count(at['problems'], 'unseen problem')} at the"
-        f" first try. Alone, the same Coder solves {percent(one['alone'])}."
+        f"{who} solves {percent(one['team'])} of {count(at['problems'], 'unseen problem')} at the first try. Alone, the"
+        f" same Coder solves {percent(one['alone'])}."
     )
     verdict = {
         "up": "Working together pays for this Coder",
