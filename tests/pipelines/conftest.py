@@ -40,3 +40,22 @@ def new_home(memory: Path, empty_home: Path) -> Callable[[str], Path]:
         return Path(shutil.copytree(empty_home, memory / name))
 
     return make
+
+
+Outcome = tuple[int, str, str]
+
+
+@pytest.fixture
+def corecode(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """Run the command line in this process: exit code, standard output, standard error."""
+
+    from pipelines.cli import main
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["corecode", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        return int(ended.value.code or 0), captured.out, captured.err
+
+    return run

@@ -15,7 +15,6 @@ import pytest
 import yaml
 
 from pipelines import home as home_module
-from pipelines.cli import main
 from pipelines.profiles import load_profile, shipped
 
 ROOT = Path(__file__).parents[2]
@@ -31,17 +30,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def corecode(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], home: Path) -> Callable[..., Outcome]:
-    """Run the command line in this process: exit code, standard output, standard error."""
-
-    def run(*arguments: str) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["corecode", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return run
+def corecode(corecode: Callable[..., Outcome], home: Path) -> Callable[..., Outcome]:
+    """The command line with a home of its own."""
+    return corecode
 
 
 def refused(outcome: Outcome, sentence: str, home: Path) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from pipelines.cli import main
 from pipelines.cli_runs import headline
 from pipelines.owners import owner
 from pipelines.tracking import TrackedRun, Tracking, run_key
@@ -17,20 +15,6 @@ from pipelines.tracking import TrackedRun, Tracking, run_key
 Outcome = tuple[int, str, str]
 DEAD = owner().rpartition("/")[0] + "/0"
 """The owner of a run whose process id is used again by now."""
-
-
-@pytest.fixture
-def corecode(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
-    """Run the command line in this process: exit code, standard output, standard error."""
-
-    def run(*arguments: str) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["corecode", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return run
 
 
 def opened(store: Tracking, name: str, seed: int, start: int, **tags: str) -> TrackedRun:
