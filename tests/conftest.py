@@ -14,10 +14,12 @@ from sandbox import Sandbox, SandboxUnavailable, open_sandbox
 BACKENDS = ("bubblewrap", "docker")
 IN_CI = os.environ.get("CI") == "true"
 
-# A shell starts background commands with SIGINT ignored, and every process below would inherit that: no test of Ctrl-C
-# could pass.
+# A shell starts background commands with SIGINT ignored, nohup does so with SIGHUP, and every process below would
+# inherit that: no test of these signals could pass.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def missing(reason: str) -> None:

@@ -13,6 +13,10 @@ if [[ ${1:-} == stop ]]; then
   shift
 fi
 folder=${1:-/tmp/corecode-docker}
+if ((${#folder} > 60)); then
+  echo "the folder $folder is too long: the engine's sockets in it may have at most 104 characters" >&2
+  exit 2
+fi
 socket=$folder/docker.sock
 pidfile=$folder/docker.pid
 
@@ -63,32 +67,27 @@ if running && answers; then
 fi
 
 mkdir -p "$folder"
+# An engine that was killed takes its containerd down a moment later; a new one would mistake the dying one for its own.
 containerd=$folder/exec/containerd/containerd.pid
 dying() { [[ -s $containerd ]] && tr '\0' ' ' <"/proc/$(cat "$containerd")/cmdline" 2>/dev/null | grep -qF "$folder/"; }
-# Again, since an engine gives up when its containerd needs more than 15 seconds, as it may on a machine under load.
-for _ in 1 2 3; do
-  # An engine that was killed takes its containerd down a moment later; a new one would mistake the dying one for its own.
-  for _ in $(seq 50); do
-    dying || break
-    sleep 0.1
-  done
-  if dying; then kill -9 "$(cat "$containerd")"; fi
-  # Their pidfiles and the socket would keep the new engine from starting.
-  rm -f "$pidfile" "$socket" "$containerd"
-  setsid dockerd --host "unix://$socket" --data-root "$folder/data" --exec-root "$folder/exec" --pidfile "$pidfile" \
-    --iptables=false --ip6tables=false --bridge=none ${CORECODE_DOCKER_OPTIONS:-} \
-    >>"$folder/dockerd.log" 2>&1 </dev/null &
-  engine=$!
-  for _ in $(seq 300); do
-    if answers; then
-      echo "unix://$socket"
-      exit 0
-    fi
-    kill -0 "$engine" 2>/dev/null || break
-    sleep 0.1
-  done
-  kill "$engine" 2>/dev/null || true
-  wait "$engine" 2>/dev/null || true
+for _ in $(seq 50); do
+  dying || break
+  sleep 0.1
+done
+if dying; then kill -9 "$(cat "$containerd")"; fi
+# Their pidfiles and the socket would keep the new engine from starting.
+rm -f "$pidfile" "$socket" "$containerd"
+setsid dockerd --host "unix://$socket" --data-root "$folder/data" --exec-root "$folder/exec" --pidfile "$pidfile" \
+  --iptables=false --ip6tables=false --bridge=none ${CORECODE_DOCKER_OPTIONS:-} \
+  >>"$folder/dockerd.log" 2>&1 </dev/null &
+engine=$!
+for _ in $(seq 300); do
+  if answers; then
+    echo "unix://$socket"
+    exit 0
+  fi
+  kill -0 "$engine" 2>/dev/null || break
+  sleep 0.1
 done
 echo "the engine ended or did not answer in time; the end of $folder/dockerd.log:" >&2
 tail -n 20 "$folder/dockerd.log" >&2

@@ -19,6 +19,7 @@ from corecode.config import Profile
 from corecode.errors import UserError
 from corecode.evaluation.rows import NOT_REPEATABLE
 from corecode.problems import read_problems, write_problems
+from corecode.stored import TeamDescription
 from pipelines.evaluation import Request, open_source, run_evaluation
 from sandbox import SandboxUnavailable, open_sandbox
 
@@ -186,7 +187,15 @@ def test_a_team_in_a_folder_is_a_source(home: Path, tmp_path: Path) -> None:
     team = tmp_path / "team"
     for role in ("planner", "coder"):
         shutil.copytree(home / "runs" / "first" / "sft_warmup" / role / "model", team / role)
-    (team / "team.json").write_text(json.dumps({"run": "first", "profile": TINY | {"seed": 0}}))
+    description = TeamDescription(
+        run="first",
+        roles=("planner", "coder"),
+        prompts="compact",
+        sampling={},
+        evaluation={},
+        profile=TINY | {"seed": 0},
+    )
+    (team / "team.json").write_text(description.model_dump_json(by_alias=True))
     source = open_source(Request(("final/team",), model=str(team)))
     assert source.has("planner_grpo")
     assert source.has("coder_grpo")
