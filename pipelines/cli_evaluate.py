@@ -49,7 +49,7 @@ def _show(path: Path) -> None:
 
     summary = json.loads(path.read_text(encoding="utf-8"))
     console = Console(width=None if sys.stdout.isatty() else 130)
-    console.print(f"In percent, with 95 % intervals, {summary['problems']['evaluated']} problems:")
+    console.print(f"In percent, CG in points, with 95 % intervals, {summary['problems']['evaluated']} problems:")
     console.print(results_table(summary, console.width))
     for one in summary["gains"].values():
         for temperature, at in one["temperatures"].items():

@@ -156,7 +156,7 @@ def _finish(folder: Path, run_id: str, tracking: Any) -> None:
 
     path = folder / "collaboration_gain" / "summary.json"
     console = Console(width=None if sys.stdout.isatty() else 130)
-    console.print("In percent, with 95 % intervals:")
+    console.print("In percent, CG in points, with 95 % intervals:")
     console.print(results_table(json.loads(path.read_text(encoding="utf-8")), console.width))
     print(f"report  {path.with_name('report.html')}")
     print(f"pages   corecode up, then http://127.0.0.1:3000/runs/{run_id} and {tracking.ui}")

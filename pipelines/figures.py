@@ -71,18 +71,18 @@ WIDE = 110
 
 
 def results_table(summary: Json, width: int = WIDE) -> Table:
-    """The short table at the end of a run: one line an arm and temperature, in percent with 95 % intervals (below the
-    figure where the terminal is narrow)."""
+    """The short table at the end of a run: one line an arm and temperature, in percent, with 95 % intervals (below the
+    figure where the terminal is narrow); Collaboration Gain in points of pass@1, as in the report's headline."""
     from rich import box
     from rich.table import Table
 
     deepest = str(max((int(k) for arm in summary["arms"].values() for k in _ks(arm)), default=1))
     columns = ["1"] if deepest == "1" else ["1", deepest]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     narrow = width < WIDE
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0) if narrow else (0, 1))
     for heading in ("arm",) if narrow else ("arm", "T"):
         table.add_column(heading, no_wrap=True)
-    for heading in (*(f"pass@{k}" for k in columns), "APR", "CG" if narrow else "CG (pass@1)"):
+    for heading in (*(f"pass@{k}" for k in columns), "APR", "CG" if narrow else "CG, points"):
         table.add_column(heading, justify="right", no_wrap=True)
     by_team = {one["system"]: one for one in summary["collaboration_gain"].values()}
     for temperature in summary["temperatures"]:
@@ -92,7 +92,7 @@ def results_table(summary: Json, width: int = WIDE) -> Table:
                 continue
             gain = by_team.get(arm, {"temperatures": {}})["temperatures"].get(str(temperature))
             shown = [percent(figures["pass@k"].get(k)) for k in columns] + [percent(figures["apr"])]
-            shown.append(percent(gain["pass@1"]["cg"], sign=True) if gain else "")
+            shown.append(percent(gain["pass@1"]["cg_abs"], sign=True) if gain else "")
             if narrow:
                 stacked = [cell.replace(" [", "\n[").replace(", ", ",") for cell in shown]
                 table.add_row(f"{arm}\nT {temperature}", *stacked)

@@ -93,7 +93,7 @@ def summary() -> dict[str, Any]:
         return {"temperatures": {"0.2": figures}}
 
     gain = {"cg": interval(0.5, 0.25, None), "cg_abs": interval(0.2, 0.1, 0.3), "team": 0.6, "alone": 0.4}
-    undefined = {**gain, "cg": None}
+    undefined = {**gain, "cg": None, "cg_abs": interval(0.2, 0.1, None)}
     pairs = {
         "final": {"system": "final/team", "temperatures": {"0.2": {"problems": 9, "pass@1": gain}}},
         "sft": {"system": "sft/team", "temperatures": {"0.2": {"problems": 9, "pass@1": undefined}}},
@@ -111,10 +111,10 @@ def test_results_table() -> None:
     out = io.StringIO()
     Console(file=out, width=140).print(results_table(summary()))
     lines = {line.split()[0]: line for line in out.getvalue().splitlines() if line.strip()}
-    assert lines["arm"].split() == ["arm", "T", "pass@1", "pass@5", "APR", "CG", "(pass@1)"]
+    assert lines["arm"].split() == ["arm", "T", "pass@1", "pass@5", "APR", "CG,", "points"]
     assert "60.0 [57.0, 63.0]" in lines["final/team"]
-    assert lines["final/team"].rstrip().endswith("+50.0 [25.0, ?]")
-    assert lines["sft/team"].rstrip().endswith("undefined")
+    assert lines["final/team"].rstrip().endswith("+20.0 [10.0, 30.0]")
+    assert lines["sft/team"].rstrip().endswith("+20.0 [10.0, ?]")  # also where the Coder alone solves nothing
     assert lines["final/alone"].rstrip().endswith("50.0 [40.0, 60.0]")
 
 
@@ -128,8 +128,8 @@ def test_results_table_fits_a_narrow_terminal() -> None:
     lines = out.getvalue().splitlines()
     assert "…" not in out.getvalue()
     place = next(number for number, line in enumerate(lines) if line.lstrip().startswith("final/team"))
-    assert lines[place].split() == ["final/team", "100.0", "100.0", "100.0", "+50.0"]
-    assert lines[place + 1].split() == ["T", "0.2", "[100.0,100.0]", "[100.0,100.0]", "[100.0,100.0]", "[25.0,?]"]
+    assert lines[place].split() == ["final/team", "100.0", "100.0", "100.0", "+20.0"]
+    assert lines[place + 1].split() == ["T", "0.2", "[100.0,100.0]", "[100.0,100.0]", "[100.0,100.0]", "[10.0,30.0]"]
 
 
 def test_run_metrics_have_the_same_names_in_every_run() -> None:
