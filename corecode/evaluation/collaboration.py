@@ -112,6 +112,11 @@ class PairedArms:
         """Problems left out of both sides, because a sample of one side is missing."""
         return len(self.both_P) - self.problems
 
+    @property
+    def ids(self) -> list[str]:
+        """The compared problems, in the order of the values."""
+        return [problem for problem, both in zip(self.system.problem_ids, self.both_P, strict=True) if both]
+
     def measures(self) -> dict[str, tuple[Floats, Floats]]:
         """Per-problem values of each compared measure, (system, baseline)."""
         first, second = measures(self.system, self.both_P), measures(self.baseline, self.both_P)

@@ -107,19 +107,22 @@ def compare(
             for name, (a_P, b_P) in values.items()
         },
         mcnemar_p=single_sample_p_value(paired),
-        changed=_changed(shared, paired, values["pass@1"]),
+        changed=_changed(paired, values["pass@1"]),
     )
 
 
 def pool(runs: Sequence[Path], resamples: int = 10_000, seed: int = 0) -> list[PooledFigure]:
     """Pool the gains and Collaboration Gains of runs that differ in their seed.
 
-    Only comparisons and temperatures that every run has are pooled.
+    Only comparisons and temperatures that every run has are pooled. Problems that several runs have are drawn together.
 
     Raises:
         UserError: when a run was not evaluated, or the runs asked for different numbers of samples.
     """
-    loaded = [_load(run)[0] for run in runs]
+    read = [_load(run) for run in runs]
+    loaded = [samples for samples, _ in read]
+    # The content belongs to what identifies a problem: procedural problems of two seeds may have one id.
+    names = [{problem: f"{problem}\0{one.model_dump_json()}" for problem, one in known.items()} for _, known in read]
     if len({samples.n for samples in loaded}) > 1:
         raise UserError("the runs have different numbers of samples a problem (evaluation.samples); pool equal ones")
     bootstrap = Bootstrap(resamples, seed)
@@ -127,39 +130,46 @@ def pool(runs: Sequence[Path], resamples: int = 10_000, seed: int = 0) -> list[P
     figures: list[PooledFigure] = []
     for comparison in (*CG_PAIRS, *GAINS):
         for temperature in temperatures:
-            pairs = [pair(samples, comparison, temperature) for samples in loaded]
-            if any(one is None for one in pairs):
+            pairs = [one for samples in loaded if (one := pair(samples, comparison, temperature)) is not None]
+            if len(pairs) < len(loaded):
                 continue
-            values = [one.measures() for one in pairs if one is not None]
+            values = [one.measures() for one in pairs]
+            ids = [
+                [known.get(problem, problem) for problem in one.ids] for one, known in zip(pairs, names, strict=True)
+            ]
             for measure in values[0]:
                 stacked = [np.stack(one[measure], axis=1) for one in values]
-                figures += _pooled(comparison, temperature, measure, stacked, bootstrap)
+                figures += _pooled(comparison, temperature, measure, stacked, bootstrap, ids)
     return figures
 
 
 def _pooled(
-    comparison: Comparison, temperature: float, measure: str, stacked: Sequence[Floats], bootstrap: Bootstrap
+    comparison: Comparison,
+    temperature: float,
+    measure: str,
+    stacked: Sequence[Floats],
+    bootstrap: Bootstrap,
+    ids: Sequence[Sequence[str]],
 ) -> list[PooledFigure]:
     def difference(means: Floats) -> Floats:
         return means[:, 0] - means[:, 1]
 
     def relative(means: Floats) -> Floats:
         alone = means[:, 1]
-        return np.where(alone == 0, np.inf, (means[:, 0] - alone) / np.where(alone == 0, 1.0, alone))
+        return (means[:, 0] - alone) / np.where(alone == 0, np.nan, alone)
 
-    found = [
-        PooledFigure(comparison, temperature, measure, "difference", pool_seeds(stacked, bootstrap, difference)),
-    ]
+    pooled = pool_seeds(stacked, bootstrap, difference, ids)
+    found = [PooledFigure(comparison, temperature, measure, "difference", pooled)]
     if comparison in CG_PAIRS and all(values[:, 1].any() for values in stacked):
-        found.append(PooledFigure(comparison, temperature, measure, "cg", pool_seeds(stacked, bootstrap, relative)))
+        pooled = pool_seeds(stacked, bootstrap, relative, ids)
+        found.append(PooledFigure(comparison, temperature, measure, "cg", pooled))
     return found
 
 
-def _changed(shared: Sequence[str], paired: PairedArms, rates: tuple[Floats, Floats]) -> tuple[ChangedProblem, ...]:
-    ids = [problem for problem, both in zip(shared, paired.both_P, strict=True) if both]
+def _changed(paired: PairedArms, rates: tuple[Floats, Floats]) -> tuple[ChangedProblem, ...]:
     changes = [
         ChangedProblem(problem, float(first), float(second))
-        for problem, second, first in zip(ids, *rates, strict=True)
+        for problem, second, first in zip(paired.ids, *rates, strict=True)
         if first != second
     ]
     return tuple(sorted(changes, key=lambda one: (-abs(one.second - one.first), one.problem_id)))

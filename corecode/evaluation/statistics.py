@@ -190,10 +190,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True)
 class Pooled:
-    """One quantity over several seeds, each with problems of its own."""
+    """One quantity over several seeds, whose problems may be the same or others."""
 
     interval: Interval
-    """Mean over the seeds, problems resampled within each: it speaks of these seeds' models, on new problems."""
+    """Mean over the seeds, problems resampled: it speaks of these seeds' models, on new problems."""
     per_seed: tuple[float, ...]
     """The quantity of each seed, in the order given."""
     deviation: float
@@ -201,13 +201,20 @@ class Pooled:
 
 
 def pool_seeds(
-    per_seed: Sequence[Floats], bootstrap: Bootstrap, of_means: Callable[[Floats], Floats] | None = None
+    per_seed: Sequence[Floats],
+    bootstrap: Bootstrap,
+    of_means: Callable[[Floats], Floats] | None = None,
+    problems: Sequence[Sequence[str]] | None = None,
 ) -> Pooled:
-    """Pool a quantity over runs with different seeds by a bootstrap that is stratified by run.
+    """Pool a quantity over runs with different seeds.
 
     Args:
         per_seed: for each run an array problems x measures.
-        of_means: turns means (rows x measures) into the quantity (rows); by default the first measure.
+        of_means: turns means (rows x measures) into the quantity (rows), NaN where it is not defined; by default the
+            first measure. A bound that rests on undefined resamples is absent.
+        problems: for each run what identifies the problem of each row. Runs that share problems share their difficulty
+            too, so a problem is drawn with its rows in all runs. Without it, or where no problem is shared, the
+            bootstrap is stratified by run.
 
     Raises:
         ValueError: without runs.
@@ -220,14 +227,36 @@ def pool_seeds(
 
     quantity = of_means or first
     points = [float(quantity(values.mean(axis=0)[None, :])[0]) for values in per_seed]
-    draws = [
-        quantity(Bootstrap(bootstrap.resamples, bootstrap.seed + i).means(values)) for i, values in enumerate(per_seed)
-    ]
+    pooled_B = np.mean([quantity(means_BM) for means_BM in _means_of_runs(per_seed, bootstrap, problems)], axis=0)
+    undefined_B = np.isnan(pooled_B)
+    low, high = percentile_bounds(np.where(undefined_B, -np.inf, pooled_B), np.where(undefined_B, np.inf, pooled_B))
     return Pooled(
-        interval=percentile_interval(math.fsum(points) / len(points), np.mean(draws, axis=0)),
+        interval=Interval(math.fsum(points) / len(points), low, high),
         per_seed=tuple(points),
         deviation=float(np.std(points, ddof=1)) if len(points) > 1 else 0.0,
     )
+
+
+def _means_of_runs(
+    per_seed: Sequence[Floats], bootstrap: Bootstrap, problems: Sequence[Sequence[str]] | None
+) -> list[Floats]:
+    """For each run its resampled means, shape (resamples, measures); NaN where one holds none of its problems."""
+    names = [name for run in problems or () for name in run]
+    place = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    if problems is None or len(place) == len(names):
+        seeds = range(bootstrap.seed, bootstrap.seed + len(per_seed))
+        return [
+            Bootstrap(bootstrap.resamples, seed).means(values) for seed, values in zip(seeds, per_seed, strict=True)
+        ]
+    result: list[Floats] = []
+    for values, run in zip(per_seed, problems, strict=True):
+        # One row for each problem of any run; the last column counts those that this run has.
+        rows_UM = np.zeros((len(place), values.shape[1] + 1))
+        rows_UM[[place[name] for name in run]] = np.column_stack([values, np.ones(len(values))])
+        means_BM = bootstrap.means(rows_UM)
+        present_B1 = means_BM[:, -1:]
+        result.append(means_BM[:, :-1] / np.where(present_B1 > 0, present_B1, np.nan))
+    return result
 
 
 def rounded(value: float | None, digits: int = 6) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -99,6 +100,26 @@ def test_pooled_seeds_are_the_mean_of_the_runs(tmp_path: Path) -> None:
     assert relative.per_seed == pytest.approx([gain / one for gain, one in zip(gains, alone, strict=True)])
     assert ("total", "pass@1", "cg") not in found
     assert set(RATES) >= {arm for one in figures for arm in (one.comparison.system, one.comparison.baseline)}
+
+
+def test_runs_on_the_same_problems_are_no_wider_sample_of_problems(tmp_path: Path) -> None:
+    """The same run twice says as much as once: its interval stays. With other contents, the ids alone prove nothing."""
+    make_run(tmp_path / "a", problems=30, temperatures=(0.2,))
+    (tmp_path / "a" / "profile.json").write_text(make_profile(temperatures=[0.2]).model_dump_json())
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    shutil.copytree(tmp_path / "a", tmp_path / "c")
+    others = [one.model_copy(update={"statement": f"Other {one.id}"}) for one in make_problems(30)]
+    write_problems(tmp_path / "c" / "problems" / "test.jsonl", others)
+
+    def width(*runs: str) -> float:
+        found = next(one for one in pool([tmp_path / run for run in runs]) if one.comparison.name == "total")
+        low, high = found.pooled.interval.low, found.pooled.interval.high
+        assert low is not None
+        assert high is not None
+        return high - low
+
+    assert width("a", "b") == pytest.approx(width("a"))
+    assert width("a", "c") < 0.85 * width("a")
 
 
 def test_runs_with_different_sample_counts_are_not_pooled(tmp_path: Path) -> None:

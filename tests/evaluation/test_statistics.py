@@ -168,7 +168,7 @@ def test_pooled_seeds() -> None:
     assert (pooled.interval.high - pooled.interval.low) / 2 == pytest.approx(1.96 * deviation, rel=0.05)
 
 
-def test_seeds_with_equal_problems_are_drawn_independently() -> None:
+def test_seeds_with_problems_of_their_own_are_drawn_independently() -> None:
     values = np.random.default_rng(6).random((50, 1))
     one = ours.pool_seeds([values], ours.Bootstrap(5000, seed=1)).interval
     two = ours.pool_seeds([values, values], ours.Bootstrap(5000, seed=1)).interval
@@ -177,3 +177,68 @@ def test_seeds_with_equal_problems_are_drawn_independently() -> None:
     assert two.low is not None
     assert two.high is not None
     assert two.high - two.low == pytest.approx((one.high - one.low) / math.sqrt(2), rel=0.08)
+
+
+def test_seeds_that_share_problems_share_the_draws() -> None:
+    """Drawn apart, the difficulty of a problem would count as if each seed had met a new one: too narrow by far."""
+    rng = np.random.default_rng(8)
+    difficulty = rng.random((300, 1))
+    runs = [(rng.random((300, 1)) < difficulty).astype(float) for _ in range(3)]
+    names = [str(i) for i in range(300)]
+    shuffled = [rng.permutation(300) for _ in runs]
+    pooled = ours.pool_seeds(
+        [run[order] for run, order in zip(runs, shuffled, strict=True)],
+        ours.Bootstrap(10_000, seed=3),
+        problems=[[names[i] for i in order] for order in shuffled],
+    ).interval
+    theirs = stats.bootstrap(
+        (np.mean(runs, axis=0)[:, 0],), np.mean, n_resamples=10_000, method="percentile", rng=np.random.default_rng(0)
+    ).confidence_interval
+    assert (pooled.low, pooled.high) == pytest.approx((theirs.low, theirs.high), abs=0.006)
+    apart = ours.pool_seeds(runs, ours.Bootstrap(10_000, seed=3)).interval
+    assert pooled.low is not None
+    assert pooled.high is not None
+    assert apart.low is not None
+    assert apart.high is not None
+    assert apart.high - apart.low < 0.9 * (pooled.high - pooled.low)
+
+
+def test_seeds_that_share_some_problems() -> None:
+    """Equal values on 40 shared of 60 problems each: the variance of the mean of the two means, by hand."""
+    values = np.random.default_rng(9).random((80, 1))
+    names = [str(i) for i in range(80)]
+    found = ours.pool_seeds(
+        [values[:60], values[20:]], ours.Bootstrap(20_000, seed=4), problems=[names[:60], names[20:]]
+    ).interval
+    # What a problem adds to the mean of both means, around the mean of each run that has it.
+    centred = np.concatenate(
+        [
+            (values[:20, 0] - values[:60].mean()) / 120,
+            ((values[20:60, 0] - values[:60].mean()) + (values[20:60, 0] - values[20:].mean())) / 120,
+            (values[60:, 0] - values[20:].mean()) / 120,
+        ]
+    )
+    assert found.low is not None
+    assert found.high is not None
+    assert found.value == pytest.approx((values[:60].mean() + values[20:].mean()) / 2)
+    assert (found.high - found.low) / 2 == pytest.approx(1.96 * math.sqrt((centred**2).sum()), rel=0.06)
+
+
+def test_names_that_no_seed_shares_change_nothing() -> None:
+    runs = [np.random.default_rng(i).random((20, 1)) for i in range(2)]
+    names = [[f"{i}/{j}" for j in range(20)] for i in range(2)]
+    bootstrap = ours.Bootstrap(2000, seed=5)
+    assert ours.pool_seeds(runs, bootstrap, problems=names) == ours.pool_seeds(runs, bootstrap)
+
+
+def test_a_pooled_bound_that_rests_on_undefined_resamples_is_absent() -> None:
+    """One solved problem of 20: a third of the resamples has none, and a ratio to it no value."""
+    values = np.zeros((20, 2))
+    values[:4, 0] = values[0, 1] = 1
+
+    def relative(means: ours.Floats) -> ours.Floats:
+        return (means[:, 0] - means[:, 1]) / np.where(means[:, 1] == 0, np.nan, means[:, 1])
+
+    pooled = ours.pool_seeds([values, values], ours.Bootstrap(2000, seed=1), relative)
+    assert pooled.interval.value == pytest.approx(3)
+    assert (pooled.interval.low, pooled.interval.high) == (None, None)

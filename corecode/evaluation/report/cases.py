@@ -104,11 +104,10 @@ def sampled_thoughts(arm: ArmSamples, problems: Mapping[str, Problem], seed: int
 def planning_effect(paired: PairedArms, problems: Mapping[str, Problem], seed: int) -> PlanningEffect:
     """Compare the number of right samples with and without the Planner, problem by problem."""
     team, alone, n = paired.system, paired.baseline, paired.system.n
-    ids = [problem for problem, both in zip(team.problem_ids, paired.both_P, strict=True) if both]
     table = [[0] * (n + 1) for _ in range(n + 1)]
     cases: list[Case] = []
     for problem, with_plan, without in zip(
-        ids, team.complete(paired.both_P), alone.complete(paired.both_P), strict=True
+        paired.ids, team.complete(paired.both_P), alone.complete(paired.both_P), strict=True
     ):
         right, right_alone = sum(r.accepted for r in with_plan), sum(r.accepted for r in without)
         table[right_alone][right] += 1
