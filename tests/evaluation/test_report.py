@@ -311,6 +311,8 @@ def test_an_outage_is_stated_first_and_counts_for_nothing(tmp_path: Path) -> Non
     # Leaving problems out raised the mean of this arm to 40 %: the warning says what it is with all problems.
     whole = "final/alone between 25.0\N{NO-BREAK SPACE}% and 32.5\N{NO-BREAK SPACE}% (shown: 40.0\N{NO-BREAK SPACE}%)"
     assert whole in warning
+    # The team solves all 8 problems, so its gain is 1 minus what the Coder alone may reach.
+    assert "the Collaboration Gain in pass@1 is between +67.5 and +75.0 points (shown: +60.0)" in warning
     body = page.text[page.text.index("Results are missing.") :]
     assert body.index("3 of 80 samples") < body.index("solves")
     markdown = (run / "collaboration_gain" / "report.md").read_text(encoding="utf-8").splitlines()
@@ -337,6 +339,8 @@ def test_the_headline_says_what_was_found(tmp_path: Path, alone: int, team: int,
         assert word in " ".join(summary["headline"]["support"])
         assert word in page.text
     assert f"solves {100 * team:.1f}\N{NO-BREAK SPACE}% of 20 unseen problems" in summary["headline"]["sentence"]
+    assert "differ alike on every problem" in page.text
+    assert "is found with 80 % power" not in page.text
 
 
 def test_a_run_with_a_single_arm_has_a_report(tmp_path: Path) -> None:

@@ -70,6 +70,9 @@ def _detectable(summary: Json, temperature: str) -> Limit:
     gain = at["pass@1"]["cg_abs"]
     if gain["detectable"] is None:
         return Limit(title, "One problem alone shows no difference.", warning=True)
+    if gain["detectable"] == 0:
+        text = "The two arms differ alike on every problem, so these problems do not say how much a difference varies."
+        return Limit(title, text, warning=True)
     small = abs(gain["value"]) < gain["detectable"]
     text = (
         f"With {count(at['problems'], 'problem')}, a true Collaboration Gain in pass@1 of"

@@ -291,4 +291,26 @@ def _with_everything(figures: Json) -> list[str]:
         return []
     more = f", and {count(len(found) - FEW_ARMS, 'further arm')}" if len(found) > FEW_ARMS else ""
     listed = "; ".join(found[:FEW_ARMS])
-    return [f"With every missing sample counted, as failed or as solved, pass@1 is {listed}{more}."]
+    return [
+        f"With every missing sample counted, as failed or as solved, pass@1 is {listed}{more}.",
+        *_gain_span(figures),
+    ]
+
+
+def _gain_span(figures: Json) -> list[str]:
+    """The Collaboration Gain of the headline in the worst and in the best case of what is missing."""
+    temperature = temperature_of_headline(figures)
+    pair = headline_pair(figures, temperature)
+    if pair is None:
+        return []
+    team, alone = (
+        figures["arms"][pair[1][side]]["temperatures"][temperature]["pass@1_bounds"] for side in ("system", "baseline")
+    )
+    least, most = team["missing_failed"] - alone["missing_passed"], team["missing_passed"] - alone["missing_failed"]
+    if least == most:
+        return []
+    shown = pair[1]["temperatures"][temperature]["pass@1"]["cg_abs"]["value"]
+    return [
+        f"So the Collaboration Gain in pass@1 is between {points(least)} and {points(most)} points"
+        f" (shown: {points(shown)})."
+    ]
