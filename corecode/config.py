@@ -339,6 +339,10 @@ class Profile(Section):
             raise ValueError("use at most 100 letters, digits, '.', '-' and '_', beginning with a letter or digit")
         return name
 
+    def grpo(self, role: str) -> GRPOConfig:
+        """The phase that trains a role of the team."""
+        return {"planner": self.planner_grpo, "coder": self.coder_grpo}[role]
+
     @property
     def effort(self) -> str:
         """What a run takes, as the end of a sentence; empty when the profile does not say."""

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from corecode.arms import arm
 from corecode.config import GRPOConfig, Profile
@@ -142,19 +142,17 @@ def sft_jobs(profile: Profile, run: Path) -> list[Job]:
     return [_sft_job(profile, run, f"sft_warmup/{role}", TEAM, role) for role in TEAM]
 
 
-def grpo_job(profile: Profile, run: Path, role: Literal["planner", "coder"], round: int = 1) -> Job | None:
-    """GRPO of one role, with its partner frozen; None when the phase has no steps.
+def grpo_job(profile: Profile, run: Path, role: str, round: int = 1) -> Job | None:
+    """GRPO of one role, with the others frozen; None when the phase has no steps.
 
-    Planner GRPO of a round starts from the round before (or the warm-up); Coder GRPO uses the Planner of its own round.
+    The role and those after it start from the round before (or the warm-up); those before it are of this round.
     """
-    config = profile.planner_grpo if role == "planner" else profile.coder_grpo
+    config = profile.grpo(role)
     if config.steps == 0:
         return None
-    weights = {
-        "planner": _phase(profile, "planner", round if role == "coder" else round - 1),
-        "coder": _phase(profile, "coder", round - 1),
-    }
-    output = _round_folder(profile, role, round)
+    trained = TEAM[: TEAM.index(role)]
+    weights = {member: _phase(profile, member, round if member in trained else round - 1) for member in TEAM}
+    output = round_folder(profile, role, round)
     return _grpo_job(profile, run, output, TEAM, role, weights, config, "grpo", role, round)
 
 
@@ -265,24 +263,23 @@ def _single_grpo(profile: Profile, role: str) -> GRPOConfig:
     )
 
 
-def _round_folder(profile: Profile, role: str, round: int) -> str:
-    """The last round's folder has the phase's name; earlier rounds stand beside it."""
+def round_folder(profile: Profile, role: str, round: int) -> str:
+    """The folder of a role's phase. The last round's folder has the phase's name; earlier rounds stand beside it."""
     return f"{role}_grpo" if round == profile.rounds else f"rounds/{round}/{role}_grpo"
 
 
 def _phase(profile: Profile, role: str, round: int) -> str:
     """The folder of a team member's weights after ``round`` rounds (0: after the warm-up)."""
-    config = profile.planner_grpo if role == "planner" else profile.coder_grpo
-    if round and config.steps:
-        return _round_folder(profile, role, round)
+    if round and profile.grpo(role).steps:
+        return round_folder(profile, role, round)
     return f"sft_warmup/{role}" if profile.sft.enabled else f"base/{role}"
 
 
 def _resolve(profile: Profile, role: str, stage: str) -> str:
     """The folder that holds a stage's weights: a stage that the profile skips leaves them where they were before."""
+    if stage in {f"{member}_grpo" for member in TEAM}:
+        return _phase(profile, stage.removesuffix("_grpo"), profile.rounds)
     skipped: dict[str, Callable[[], str]] = {
-        "planner_grpo": lambda: _phase(profile, "planner", profile.rounds),
-        "coder_grpo": lambda: _phase(profile, "coder", profile.rounds),
         "baselines/coder_grpo_only": lambda: stage if profile.coder_grpo.steps else _phase(profile, "coder", 0),
         "baselines/single_direct": lambda: _single(profile, role, stage),
         "baselines/single_thought": lambda: _single(profile, role, stage),

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from corecode.assemble import continued_function
 from corecode.config import ModelConfig, SamplingConfig
 from corecode.errors import UserError
 from corecode.problems import Problem, Test
+from corecode.roles.roles import known_role
 
 FILE = "team.json"
 
@@ -30,7 +31,7 @@ class TeamDescription(BaseModel):
     """Version of this file's form."""
     run: str = Field(pattern=r"^[A-Za-z0-9_][\w.-]*$")
     """Run that trained the team; names a folder, so it holds no slash."""
-    roles: tuple[Literal["planner", "coder", "solver"], ...] = Field(min_length=1)
+    roles: tuple[Annotated[str, AfterValidator(known_role)], ...] = Field(min_length=1)
     """In the order in which they speak; each has a folder of this name."""
     prompts: Literal["full", "compact"]
     """Prompt texts that the roles were trained with."""

@@ -139,12 +139,15 @@ def open_source(request: Request) -> Source:
         links = {name: folder / name for name in LINKED if (folder / name).exists()}
         profile = changed_profile(folder.name, stored.model_dump(), changes)
         return Source(profile, folder.name, links, folder, stored.seed)
+    from corecode.arms import arm
     from pipelines.cli_solve import team_folder
+    from pipelines.registry.team import TEAM_ARM
 
     folder = team_folder(str(request.model)).resolve()  # "champion" is a link that may move on
     team = read_team(folder)
     trained_in = home_folder() / "runs" / team.run
-    links = {"planner_grpo/model": folder / "planner", "coder_grpo/model": folder / "coder"}
+    system = arm(TEAM_ARM)
+    links = {f"{stage}/model": folder / role for role, stage in zip(system.roles, system.stages, strict=True)}
     links = {name: target for name, target in links.items() if target.is_dir()}
     profile = changed_profile(f"{folder.name} (team.json)", team.profile, changes)
     trained = changed_profile(f"{folder.name} (team.json)", team.profile, ())

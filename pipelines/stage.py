@@ -15,7 +15,7 @@ import dagster as dg
 from assets import STAGES
 from corecode.config import Profile
 from corecode.errors import InfrastructureError, UserError
-from corecode.stages import Job
+from corecode.stages import TEAM, Job, round_folder
 from corecode.training.records import METRICS
 from pipelines import progress, provenance
 from pipelines.home import disk_errors, folder_bytes, home_folder, write_text
@@ -127,11 +127,12 @@ class PipelineStage:
     def _steps_before(self, job: Job) -> int | None:
         """Steps of the phases before this job, so that the run's validation curves are one line over all phases; None
         for a job beside that line."""
-        planner, coder = self.profile.planner_grpo.steps, self.profile.coder_grpo.steps
+        before = 0
         for number in range(1, self.profile.rounds + 1):
-            for phase, before in (("planner_grpo", 0), ("coder_grpo", planner)):
-                if job.name == (phase if number == self.profile.rounds else f"rounds/{number}/{phase}"):
-                    return (number - 1) * (planner + coder) + before
+            for role in TEAM:
+                if job.name == round_folder(self.profile, role, number):
+                    return before
+                before += self.profile.grpo(role).steps
         return None
 
     def _record(self, job: Job) -> None:

@@ -21,7 +21,11 @@ from corecode.roles.thought import AlgorithmicThought, parse_thought
 Message = dict[str, str]
 Prompts = Literal["full", "compact"]
 
-ROLES = ("planner", "coder", "solver")
+WRITES: dict[str, Literal["text", "program", "both"]] = {"planner": "text", "coder": "program", "solver": "both"}
+"""What each role writes: a thought, a program, or a thought and then a program."""
+ROLES = tuple(WRITES)
+READ_THOUGHTS = frozenset({"coder"})
+"""Roles that are shown the latest thought of those before them."""
 CODE_HEADING = "### Code"
 """Separates thought and program in a compact solver's completion."""
 
@@ -55,24 +59,28 @@ class Role:
     """One member of a team."""
 
     name: str
-    """``planner``, ``coder`` or ``solver``."""
+    """One of ``ROLES``."""
     prompts: Prompts
 
     @property
     def writes_program(self) -> bool:
-        return self.name != "planner"
+        return WRITES[self.name] != "text"
+
+    @property
+    def reads_thought(self) -> bool:
+        return self.name in READ_THOUGHTS
 
     def messages(self, problem: Problem, thought: str | None = None, *, show_problem: bool = True) -> list[Message]:
         """The chat that asks this role.
 
         Args:
-            thought: what the Planner wrote; for the coder only. None asks it alone.
+            thought: the latest one, for a role that reads thoughts. None asks the coder alone.
             show_problem: False shows the coder nothing but the thought (a share of its warm-up examples).
 
         Raises:
             ValueError: for a thought given to another role, or neither problem nor thought.
         """
-        if thought is not None and self.name != "coder":
+        if thought is not None and not self.reads_thought:
             raise ValueError(f"the {self.name} takes no thought")
         if not show_problem and thought is None:
             raise ValueError("give a problem or a thought")
@@ -94,10 +102,10 @@ class Role:
 
     def parse(self, completion: str) -> Artifact:
         """Read a completion. Never raises: a bad completion is data."""
-        if self.name == "planner":
+        if not self.writes_program:
             return _thought_artifact(completion)
         extraction = extract_program(completion)
-        if self.name == "coder":
+        if WRITES[self.name] == "program":
             return Artifact(extraction=extraction)
         answer, cut = strip_reasoning(completion)
         thought, heading, code = answer.partition(f"\n{CODE_HEADING}\n")
@@ -116,15 +124,26 @@ class Role:
         """
         program = reference.program.strip("\n")
         answer = program if self.prompts == "compact" else f"```python\n{program}\n```"
-        if self.name == "coder":
+        if WRITES[self.name] == "program":
             return answer
         if reference.thought is None:
             raise ValueError(f"the {self.name} needs a reference with a thought")
         thought = reference.thought.strip()
-        if self.name == "planner":
+        if not self.writes_program:
             return thought
         separator = f"\n{CODE_HEADING}\n" if self.prompts == "compact" else "\n\n"
         return thought + separator + answer
+
+
+def known_role(name: str) -> str:
+    """The name itself.
+
+    Raises:
+        ValueError: no role has this name.
+    """
+    if name not in ROLES:
+        raise ValueError(f"unknown role {name!r}; known roles: {', '.join(ROLES)}")
+    return name
 
 
 def role(name: str, prompts: Prompts) -> Role:
@@ -133,9 +152,10 @@ def role(name: str, prompts: Prompts) -> Role:
     Raises:
         UserError: for an unknown name.
     """
-    if name not in ROLES:
-        raise UserError(f"unknown role {name!r}; known roles: {', '.join(ROLES)}")
-    return Role(name, prompts)
+    try:
+        return Role(known_role(name), prompts)
+    except ValueError as error:
+        raise UserError(str(error)) from None
 
 
 def render_examples(problem: Problem) -> str:

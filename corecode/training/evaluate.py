@@ -13,6 +13,7 @@ from corecode.errors import InfrastructureError
 from corecode.execution import Executor
 from corecode.generation.generator import Generator, derive_seed
 from corecode.problems import Problem
+from corecode.roles.roles import WRITES
 from corecode.teams import Answer, Team, rollout
 from corecode.teams.prompted import PromptedTeam
 from corecode.teams.samples import sandbox_tester
@@ -21,8 +22,6 @@ from corecode.training.ledger import UNFINISHED, Ledger, Recorded, recorded_test
 from corecode.training.records import Journal
 from sandbox import Judgement, Verdict
 
-WRITES: dict[str, Length] = {"planner": "text", "coder": "program", "solver": "both"}
-"""What each role of a chain writes, which decides its token limit."""
 BATCHES = 4
 """Generation batches of a chunk, unless the profile sets its size; short and long prompts part within them."""
 

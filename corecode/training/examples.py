@@ -41,7 +41,8 @@ def examples(role: Role, in_team: bool, problems: Sequence[Problem], config: SFT
             share = rng.random()
             if role.name != "coder":
                 if reference.thought is not None:
-                    found.append(Example(role.messages(problem), role.target(reference)))
+                    read = reference.thought if role.reads_thought else None
+                    found.append(Example(role.messages(problem, read), role.target(reference)))
                 continue
             thought = reference.thought if in_team else None
             if share < config.coder_without_thought or thought is None:

@@ -36,7 +36,7 @@ def learn_tokenizer(profile: Profile, problems: Sequence[Problem], run: Path) ->
                 player = role(name, profile.prompts)
                 if name != "coder" and reference.thought is None:
                     continue
-                chat = player.messages(problem, reference.thought if name == "coder" else None)
+                chat = player.messages(problem, reference.thought if player.reads_thought else None)
                 texts.append(chat[0]["content"] + player.target(reference))
     tokenizer = train_tokenizer(texts, profile.model.scratch.vocabulary)
     partial = run / f"{TOKENIZER}.partial"

@@ -17,6 +17,7 @@ from typing import Any
 from corecode.arms import arm
 from corecode.config import Profile
 from corecode.errors import InfrastructureError, UserError
+from corecode.roles.roles import WRITES
 from pipelines.home import write_text
 
 TEAM_ARM = "final/team"
@@ -73,14 +74,14 @@ def assemble(profile: Profile, run: Path) -> Path:
 def _description(profile: Profile, run: Path, scores: Scores) -> dict[str, Any]:
     evaluation = profile.evaluation
     temperature = evaluation.temperatures[0]
-    limits = {"planner": evaluation.max_thought_tokens, "coder": evaluation.max_program_tokens}
+    limits = {"text": evaluation.max_thought_tokens, "program": evaluation.max_program_tokens}
     roles = arm(TEAM_ARM).roles
     return {
         "schema": 1,
         "run": run.name,
         "roles": list(roles),
         "prompts": profile.prompts,
-        "sampling": {role: {"temperature": temperature, "max_tokens": limits[role]} for role in roles},
+        "sampling": {role: {"temperature": temperature, "max_tokens": limits[WRITES[role]]} for role in roles},
         "evaluation": {
             "digest": scores.digest,
             "arm": TEAM_ARM,

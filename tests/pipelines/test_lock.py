@@ -43,23 +43,33 @@ def test_the_lock_is_what_is_needed_here() -> None:
     ("target", "python", "pinned"), [("setup", "3.11", True), ("setup", "3.13", False), ("lock", "3.11", False)]
 )
 def test_setup_installs_the_pins_where_they_were_made(target: str, python: str, pinned: bool, tmp_path: Path) -> None:
-    """With an interpreter that only writes down what it is asked."""
+    """With an interpreter that only writes down what it is asked; it has no pip yet, as in an environment of uv."""
     for name in ("Makefile", "pyproject.toml", "requirements.lock"):
         shutil.copy(ROOT / name, tmp_path)
     stand_in = tmp_path / ".venv/bin/python"
     stand_in.parent.mkdir(parents=True)
-    stand_in.write_text(f'#!/bin/sh\n[ "$1" = -c ] && echo {python} || echo "$@" >>asked\n', encoding="utf-8")
+    stand_in.write_text(
+        f"""#!/bin/sh
+case "$*" in
+    -c*) echo {python} ;;
+    *" --version") grep -q ensurepip asked ;;
+    *) echo "$@" >>asked ;;
+esac
+""",
+        encoding="utf-8",
+    )
     stand_in.chmod(0o755)
 
     def make() -> list[str]:
         subprocess.run(["make", target, "PYTHON=python3"], cwd=tmp_path, check=True, capture_output=True)
         return (tmp_path / "asked").read_text(encoding="utf-8").splitlines()
 
-    torch, project, _ = (line for line in make() if " install " in line)
+    pip, torch, project, *_ = make()
+    assert pip == "-m ensurepip"
     assert [" --constraint requirements.lock " in line for line in (torch, project)] == [pinned, pinned]
     if target == "setup":
         asked = len(make())
-        assert asked == 3, "nothing is installed again"
+        assert asked == 4, "nothing is installed again"
         later = (tmp_path / ".venv/.ready").stat().st_mtime + 1
         os.utime(tmp_path / "requirements.lock", (later, later))
-        assert len(make()) == 2 * asked, "the lock changed"
+        assert len(make()) == asked + 3, "the lock changed"

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tiny import need_sandbox
 
+from corecode import stages
 from corecode.config import Profile
 from corecode.errors import UserError
 from corecode.problems import read_split
@@ -73,6 +74,17 @@ def test_the_phases_hand_weights_on(tmp_path: Path) -> None:
     assert arms["base/team"] == {"planner": "base/planner", "coder": "base/coder"}
     assert arms["final/team"] == {"planner": "planner_grpo", "coder": "coder_grpo"}
     assert arms["single-thought/final"] == {"solver": "baselines/single_thought"}
+
+
+def test_a_role_between_the_two_is_trained_between_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "TEAM", ("planner", "reviewer", "coder"))
+    monkeypatch.setattr(Profile, "grpo", lambda self, role: self.planner_grpo)
+    before = {role: f"sft_warmup/{role}" for role in ("planner", "reviewer", "coder")}
+    after = {"planner": "planner_grpo", "reviewer": "reviewer_grpo"}
+    tiny = profile()
+    assert weights(grpo_job(tiny, tmp_path, "planner")) == before
+    assert weights(grpo_job(tiny, tmp_path, "reviewer")) == before | {"planner": "planner_grpo"}
+    assert weights(grpo_job(tiny, tmp_path, "coder")) == before | after
 
 
 def test_rounds_continue_from_each_other(tmp_path: Path) -> None:
