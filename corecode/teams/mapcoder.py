@@ -14,7 +14,7 @@ from corecode.teams.reflexion import last_program
 from corecode.teams.session import Desk, Draft, Work, fenced, spoken
 
 _EXEMPLAR = re.compile(r"^\W*(?:example|exemplar|problem)\s*\d+\b.*$", re.IGNORECASE | re.MULTILINE)
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"(?<!\d)\d{1,3}(?!\d)")
 
 
 def mapcoder(desk: Desk) -> Work[Draft]:
@@ -53,5 +53,5 @@ def exemplars_in(text: str) -> list[str]:
 
 
 def confidence(text: str) -> int:
-    """The first whole number from 0 to 100 in a text; 0 without one."""
+    """The first whole number from 0 to 100 in a text; 0 without one. (A model may write digits without end.)"""
     return next((number for number in map(int, _NUMBER.findall(text)) if number <= 100), 0)

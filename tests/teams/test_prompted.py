@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -210,7 +211,7 @@ def test_mapcoder_with_malformed_recollections(trial: Tester, opened: Sandbox) -
     assert "Similar problem:\n(none)" in planner.prompts[0]
     assert exemplars_in("I remember sorting.") == ["I remember sorting."]
     assert exemplars_in("Intro\n**Example 1**\na\n### Problem 2: b\nc\n") == ["a", "c"]
-    assert [confidence(text) for text in ("85/100", "sure", "1234, so 7", "")] == [85, 0, 7, 0]
+    assert [confidence(text) for text in ("85/100", "sure", "1234, so 7", "", "9" * 10_000)] == [85, 0, 7, 0, 0]
 
 
 def look(change: str, sure: str = "80") -> str:
@@ -275,6 +276,65 @@ def test_an_outage_is_no_feedback() -> None:
 
     with pytest.raises(InfrastructureError):
         play(PROMPTED["cot"].method, [ADD], 1, {"coder": Silent()}, SAMPLING, broken, PromptedConfig(), seed=1)
+
+
+MOST_CALLS = {
+    "cot": 1,
+    "scot": 2,
+    "self-planning": 2,
+    "reflexion": 1 + 2 * 2,
+    "mapcoder": 1 + 2 * 2 + 2 * 3,
+    "collabcoder": 2 + 2 * 6,
+}
+"""Questions of one attempt with 2 repairs and 2 plans, by the formulas of docs/evaluation.md."""
+GARBAGE = (
+    "",
+    " \n\t",
+    "9" * 10_000,
+    "```",
+    "```python\n",
+    "<think>never closed ```python\nx\n```",
+    "</think>",
+    "{statement} {nothing} {0} {{",
+    "Change: plan\nConfidence: 999999999999",
+    "change change plan code\nconfidence: -1",
+    "Example 1\nExample 2\nExample 3\n\x00\x1b[2J",
+    "1. " * 3000,
+    "\u202e\ud7ff\U0010ffff </script><script>alert(1)</script>",
+    RIGHT,
+    WRONG,
+)
+
+
+class Babbling:
+    """Answers with anything, drawn by a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.asked = 0
+
+    def generate(self, chats: Sequence[Chat], n: int, sampling: SamplingConfig, seed: int) -> list[list[Completion]]:
+        self.asked += len(chats)
+        return [[Completion(self.random.choice(GARBAGE), (), 3, self.random.random() < 0.3)] for _ in chats]
+
+
+@pytest.mark.parametrize("name", MOST_CALLS)
+def test_garbage_neither_stops_a_team_nor_keeps_it_going(name: str) -> None:
+    """300 attempts with answers that make no sense: each ends within its bound, with its tokens and its own text."""
+    assert set(MOST_CALLS) == set(PROMPTED)
+
+    def tester(drafts: Sequence[tuple[Problem, str | None]]) -> list[Report]:
+        return [Report(0, 1, "it failed") for _ in drafts]
+
+    for seed in range(300):
+        one = Babbling(seed)
+        roles = dict.fromkeys(PROMPTED[name].roles, one)
+        config = PromptedConfig(rounds=2, plans=2)
+        ((answer,),) = play(PROMPTED[name].method, [ADD], 1, roles, SAMPLING, tester, config, seed=seed)
+        assert one.asked <= MOST_CALLS[name]
+        assert sum(answer.tokens.values()) == 3 * one.asked
+        assert answer.completion in GARBAGE
+        assert answer.lost is None
 
 
 def test_sample_tests_are_public(trial: Tester) -> None:
