@@ -77,10 +77,17 @@ def _end_of(tags: dict[str, str], instance: DagsterInstance) -> Status | None:
 
 def clean_up(tracking: Tracking, instance: DagsterInstance) -> list[str]:
     """:func:`reconcile`, and end what dead runs have left on this machine: processes of jobs, control groups and
-    containers of the sandbox."""
+    containers of the sandbox. Neither waits for the other: a store may be away, or a Docker engine.
+
+    Raises:
+        InfrastructureError: MLflow does not answer.
+        SandboxUnavailable: a Docker engine answers but does not list its containers.
+    """
     import sandbox
 
-    ended = reconcile(tracking, instance)
-    sweep_orphans()
-    sandbox.sweep()
+    try:
+        sweep_orphans()
+        sandbox.sweep()
+    finally:
+        ended = reconcile(tracking, instance)
     return ended

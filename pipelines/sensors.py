@@ -4,7 +4,7 @@
 |---|---|---|
 | ``new_dataset`` | off | trains when the problem files of the profile in CORECODE_WATCHED_PROFILE have changed |
 | ``new_challenger`` | off | evaluates the run of a version that was registered as challenger |
-| ``lost_runs`` | on | ends the records of runs whose process was killed |
+| ``lost_runs`` | on | ends the records of runs whose process was killed, and what waits for MLflow |
 | ``after_success``, ``after_failure``, ``after_cancel`` | on | the same when a run has ended, for what it left open |
 
 Those that are on also end processes of jobs, control groups and containers whose owner is dead.
@@ -47,7 +47,7 @@ def new_dataset(context: dg.SensorEvaluationContext) -> dg.SensorResult:
     if not path.exists():
         return dg.SensorResult(skip_reason=f"{path} is not there", cursor=context.cursor)
     before: dict[str, str] = json.loads(context.cursor or "{}")
-    looks = _digest(f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in _files(path))
+    looks = _looks(path)
     now = {"profile": name, "looks": looks, "contents": before.get("contents", "")}
     if looks != before.get("looks") or name != before.get("profile"):
         if name != before.get("profile"):
@@ -58,6 +58,8 @@ def new_dataset(context: dg.SensorEvaluationContext) -> dg.SensorResult:
     from corecode.fingerprint import file_digest
 
     contents = _digest(f"{file.relative_to(path)} {file_digest(file)}" for file in _files(path))
+    if _looks(path) != looks:
+        return dg.SensorResult(skip_reason=f"{path} changed while it was read", cursor=context.cursor)
     cursor = json.dumps({**now, "contents": contents, "read": looks})
     if before["contents"] in ("", contents):
         return dg.SensorResult(skip_reason=f"the contents of {path} are known now", cursor=cursor)
@@ -87,13 +89,18 @@ def new_challenger(context: dg.SensorEvaluationContext) -> dg.SensorResult:
 
 @dg.sensor(minimum_interval_seconds=60, default_status=_ON)
 def lost_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-    """End the records of runs whose process is gone, although nobody has said so."""
+    """End the records of runs whose process is gone, although nobody has said so, and tell MLflow what it could not be
+    told while it was away."""
+    from pipelines import unsent
     from pipelines.reconcile import lost_runs as find
+    from pipelines.tracking import Tracking
 
     lost = [run.run_id for run in find(context.instance)]
-    if not lost:
+    if not lost and not unsent.waits(Tracking(home_folder())):
         return dg.SkipReason("every open run has its process")
     _clean_up(context.instance)
+    if not lost:
+        return dg.SkipReason("MLflow answers again and has been told how runs ended")
     return dg.SkipReason(f"ended, since their process was gone: {', '.join(lost)}")
 
 
@@ -119,10 +126,20 @@ SENSORS = [new_dataset, new_challenger, lost_runs, after_success, after_failure,
 
 
 def _clean_up(instance: dg.DagsterInstance) -> None:
+    from pipelines import unsent
+    from pipelines.home import write_text
     from pipelines.reconcile import clean_up
     from pipelines.tracking import Tracking
 
-    clean_up(Tracking(home_folder()), instance)
+    store = Tracking(home_folder())
+    reminder = unsent.reminder(store)
+    reminder.unlink(missing_ok=True)
+    try:
+        clean_up(store, instance)
+    except Exception:
+        # Dagster calls a sensor once for each end of a run, also when it fails: lost_runs looks again.
+        write_text(reminder, "")
+        raise
 
 
 def _challenger() -> tuple[str | None, str]:
@@ -143,6 +160,11 @@ def _challenger() -> tuple[str | None, str]:
         return None, ""
     found = client.get_model_version(MODEL, str(aliases["challenger"]))
     return str(found.version), found.tags.get("corecode.run", "")
+
+
+def _looks(path: Path) -> str:
+    """Names, sizes and times of the files; cheap."""
+    return _digest(f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in _files(path))
 
 
 def _files(path: Path) -> list[Path]:

@@ -1,5 +1,5 @@
 """What MLflow could not be told when a run ended: its last metrics and how it ended. It waits in a file in the home
-folder, and the next start sends it.
+folder; the next start sends it, or Dagster's sensors do while its daemon runs.
 """
 
 from __future__ import annotations
@@ -31,6 +31,16 @@ def keep(store: Tracking, run_id: str, status: Status, metrics: Sequence[Metric]
     before = json.loads(path.read_text(encoding="utf-8"))["metrics"] if path.is_file() else []
     write_text(path, json.dumps({"status": status, "metrics": [*before, *metrics]}))
     return path
+
+
+def waits(store: Tracking) -> bool:
+    """Whether there is something to tell this store, which is not asked."""
+    return reminder(store).exists() or any(_folder(store).glob("*.json"))
+
+
+def reminder(store: Tracking) -> Path:
+    """A file that is there while a look for runs that were left open is still owed to this store."""
+    return _folder(store) / "look-again"
 
 
 def deliver(store: Tracking) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from corecode.errors import UserError
-from pipelines import schedules, sensors
+from corecode.errors import InfrastructureError, UserError
+from pipelines import schedules, sensors, unsent
 from pipelines.definitions import defs
 from pipelines.instance import open_instance
 from pipelines.launchers.orphans import tokens
@@ -119,6 +119,39 @@ def test_new_problem_files_start_a_run_once(
     assert tick(cursor)[0] == []
 
 
+def test_problem_files_that_change_while_they_are_read_start_nothing(
+    instance: dg.DagsterInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from corecode import fingerprint
+
+    data, file = tmp_path / "rl.jsonl", tmp_path / "mine.yaml"
+    text = SHIPPED.read_text(encoding="utf-8")
+    file.write_text(text.replace("name: dials", f"name: file\n  path: {data}"), encoding="utf-8")
+    monkeypatch.setenv(sensors.WATCHED, str(file))
+    data.write_text("{}\n", encoding="utf-8")
+    cursor = None
+    for _ in range(2):  # seen, then known
+        cursor = sensor_tick(sensors.new_dataset, instance, cursor).cursor
+    data.write_text("{}\n{}\n", encoding="utf-8")
+    cursor = sensor_tick(sensors.new_dataset, instance, cursor).cursor
+    read = fingerprint.file_digest
+
+    def grows(path: Path) -> str:
+        found = read(path)
+        with path.open("a", encoding="utf-8") as more:
+            more.write("{}\n")
+        return found
+
+    with monkeypatch.context() as copying:
+        copying.setattr(fingerprint, "file_digest", grows)
+        meanwhile = sensor_tick(sensors.new_dataset, instance, cursor)
+    assert not meanwhile.run_requests
+    assert "changed while it was read" in meanwhile.skip_message
+    seen = sensor_tick(sensors.new_dataset, instance, meanwhile.cursor)
+    assert "looks new" in seen.skip_message
+    assert len(sensor_tick(sensors.new_dataset, instance, seen.cursor).run_requests) == 1
+
+
 def test_a_new_challenger_is_evaluated_once(home: Path, instance: dg.DagsterInstance) -> None:
     assert sensor_tick(sensors.new_challenger, instance).skip_message == "there is no new challenger"
     client = Tracking(home).client
@@ -206,6 +239,47 @@ def test_the_end_of_a_run_ends_what_it_left_open(
             process.wait()
     assert store.client.search_runs([store.experiment])[0].info.status == status
     assert json.loads(json.dumps(store.running())) == []
+
+
+def test_an_outage_of_mlflow_leaves_nothing_running(
+    home: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch, dead: str
+) -> None:
+    """Dagster calls ``after_failure`` once. Where MLflow is away just then, ``lost_runs`` tells it later."""
+    store = Tracking(home)
+    run = started_run(instance, {})
+    left = store.open(run_key("left"), "left", {"dagster.run_id": run.run_id, OWNER_TAG: dead})
+    kept = store.open(run_key("kept"), "kept", {OWNER_TAG: owner()})
+    unsent.keep(store, kept.id, "FINISHED", [("loss", 0.5, 1, 2)])
+    event = dg.DagsterEvent(
+        dg.DagsterEventType.RUN_FAILURE.value, "train", event_specific_data=_data(dg.DagsterEventType.RUN_FAILURE)
+    )
+    instance.report_dagster_event(event, run.run_id)
+    ended = instance.get_run_by_id(run.run_id)
+    assert ended is not None
+    context = dg.build_run_status_sensor_context("after_failure", event, instance, ended, repository_def=REPOSITORY)
+    orphan = subprocess.Popen(["sleep", "600"], env={"CORECODE_JOB": f"{dead}/1"}, start_new_session=True)
+
+    def away(*_: Any) -> str:
+        raise ConnectionError("no route to host")
+
+    try:
+        with monkeypatch.context() as outage:
+            outage.setattr(Tracking, "_find_experiment", away)
+            with pytest.raises(InfrastructureError, match="does not answer"):
+                sensors.after_failure(context)
+            assert orphan.wait(timeout=30) == -9, "what is on this machine does not wait for MLflow"
+            for sensor in (sensors.lost_runs, sensors.new_challenger):
+                with pytest.raises(InfrastructureError, match="does not answer"):
+                    sensor_tick(sensor, instance, "1")
+        assert {one.info.status for one in store.running()} == {"RUNNING"}
+    finally:
+        orphan.kill()
+        orphan.wait()
+    assert "answers again" in sensor_tick(sensors.lost_runs, instance).skip_message
+    assert store.client.get_run(left.id).info.status == "FAILED"
+    assert store.client.get_run(kept.id).info.status == "FINISHED"
+    assert store.client.get_run(kept.id).data.metrics == {"loss": 0.5}
+    assert sensor_tick(sensors.lost_runs, instance).skip_message == "every open run has its process"
 
 
 def _data(end: dg.DagsterEventType) -> Any:
