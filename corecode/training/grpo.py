@@ -180,13 +180,14 @@ class RoleTrainer(Resuming, GRPOTrainer):
 
         TRL pads prompts on the left and completions on the right. Here rows of similar length are moved to the left
         edge and run together, which needs no attention mask and fewer positions, and gives each token the position it
-        was sampled at.
+        was sampled at. ``batch_size`` limits a pass: for the reference and for vLLM's ratio TRL scores the rows of a
+        whole step in one call, and on a GPU they would not fit.
         """
         logps = input_ids.new_zeros((len(input_ids), logits_to_keep), dtype=torch.float32)
         entropies = torch.zeros_like(logps)
         lengths = attention_mask.sum(1)
         order = lengths.argsort(stable=True)
-        for rows in order.split(self.rows_per_pass or len(order)):
+        for rows in order.split(self.rows_per_pass or batch_size or len(order)):
             part, entropy = self._packed(model, input_ids[rows], attention_mask[rows], logits_to_keep)
             logps = logps.index_copy(0, rows, part)
             if entropy is not None:  # the reference model's head gives none
@@ -366,6 +367,7 @@ def trainer_arguments(
         dataloader_pin_memory=not on_cpu,
         use_vllm=execution.sampler == "vllm",
         vllm_mode="colocate",
+        vllm_enable_sleep_mode=True,  # its memory is the update's and the gathering's while it does not sample
         deepspeed=deepspeed,
         logging_steps=1,
         logging_nan_inf_filter=False,

@@ -7,6 +7,7 @@ anything else.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import traceback
@@ -60,13 +61,17 @@ def run_job(path: Path) -> None:
 
 
 def _prepare(spec: JobSpec) -> None:
-    """Fix what the order of sums and of draws depends on; keep known noise of libraries out of the log."""
+    """Fix what the order of sums and of draws depends on; keep known noise of libraries out of the log; take the rank's
+    own GPU."""
     for library in ("transformers", "trl", "torch"):
         warnings.filterwarnings("ignore", category=FutureWarning, module=library)
     import torch
     import transformers
 
     torch.set_num_threads(spec.profile.execution.threads)
+    if spec.profile.execution.device == "cuda":
+        # Models are loaded before the trainer chooses a device, and "cuda" alone is the first GPU on every rank.
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     transformers.set_seed(spec.seed % 2**32)
     transformers.utils.logging.disable_progress_bar()
 
@@ -187,8 +192,6 @@ def _policy(spec: JobSpec) -> tuple[Any, Any]:
 def _journal(spec: JobSpec, checkpoints: Checkpoints | None = None) -> Journal:
     """The job's journal, which keeps what lies before the checkpoint to continue from. Only the first of several ranks
     writes and cleans up."""
-    import os
-
     first = os.environ.get("RANK", "0") == "0"
     if checkpoints is None:
         return Journal(spec.folder, writes=first)

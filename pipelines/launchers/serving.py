@@ -64,6 +64,9 @@ def serve_and_run(job_file: Path, command: Sequence[str]) -> int:
             sharing.setdefault(spec.weights[name], []).append(name)
         for names in sharing.values():
             servers.append(ModelServer.start(_options(spec, names), spec.folder / f"server-{'-'.join(names)}.log"))
+            if spec.profile.execution.device == "cuda":
+                # One after the other: vLLM sizes its cache by the free memory, and would count the other's as its own.
+                servers[-1].wait_ready()
         for server in servers:
             server.wait_ready()
         served = job_file.with_name(SERVED)

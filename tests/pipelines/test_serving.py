@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import coin
@@ -161,6 +162,51 @@ def test_a_phase_starts_its_partners_server_and_ends_it(run: Path, stand_in: str
     assert {sample["program"] for sample in samples} <= {"print(0)", "print(1)", "print(2)"}
     assert json.loads((job.folder / "job.json").read_text(encoding="utf-8"))["servers"] == {}
     assert marked(mark) == {}
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_servers_of_shared_gpus_start_one_after_the_other(
+    device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two that size their caches at a time would each count the other's memory as its own."""
+    from pipelines.launchers import serving
+
+    happened: list[str] = []
+
+    class Server:
+        program = None
+
+        def __init__(self, name: str) -> None:
+            self.name = name
+            self.options = SimpleNamespace(url="http://127.0.0.1:1/v1", names=(name,))
+
+        def wait_ready(self) -> None:
+            happened.append(f"{self.name} is ready")
+
+    def start(options: SimpleNamespace, log: Path) -> Server:
+        happened.append(f"{options.names[0]} starts")
+        return Server(options.names[0])
+
+    class Spec(SimpleNamespace):
+        def model_copy(self, update: dict[str, Any]) -> Any:
+            return SimpleNamespace(model_dump=lambda mode: update)
+
+    spec = Spec(
+        kind="evaluate",
+        team=("planner", "coder"),
+        role="",
+        weights={"planner": "a", "coder": "b"},
+        folder=tmp_path,
+        profile=SimpleNamespace(execution=SimpleNamespace(device=device)),
+    )
+    monkeypatch.setattr(serving, "read_spec", lambda _path: (spec, ""))
+    monkeypatch.setattr(serving, "_options", lambda _spec, names: SimpleNamespace(names=tuple(names)))
+    monkeypatch.setattr(serving, "ModelServer", SimpleNamespace(start=start))
+    monkeypatch.setattr(serving, "end_all", lambda _programs: None)
+    monkeypatch.setattr(serving, "_run", lambda _command, _servers: 0)
+    assert serving.serve_and_run(tmp_path / "job.json", []) == 0
+    first = ["planner starts", "planner is ready", "coder starts", "coder is ready"]
+    assert happened[: len(first)] == first if device == "cuda" else happened[:2] == ["planner starts", "coder starts"]
 
 
 def test_a_server_that_dies_ends_the_phase_and_scores_nothing(run: Path, stand_in: str, mark: str) -> None:

@@ -303,6 +303,29 @@ def test_packed_scores_equal_a_plain_forward(tokenizer: Any, tmp_path: Path) -> 
             assert float(logps[row, place]) == pytest.approx(expected, abs=1e-4)
 
 
+def test_a_scoring_pass_is_no_larger_than_asked(tokenizer: Any, tmp_path: Path) -> None:
+    """A GPU scores a whole step for the reference and for vLLM's ratio: in passes of the micro-batch, or it is full."""
+    _, _, trainer = run(tokenizer, tmp_path, SHORT.model_copy(update={"steps": 1}), team=Team((CODER,)))
+    trainer.rows_per_pass = None  # as on a GPU
+    ids, mask = torch.arange(7, 7 + 5 * 4).view(5, 4), torch.ones(5, 4, dtype=torch.long)
+    sizes: list[int] = []
+
+    def score(size: int | None) -> torch.Tensor:
+        sizes.clear()
+        return trainer._get_per_token_logps_and_entropies(  # pyright: ignore[reportPrivateUsage]
+            trainer.model, ids, mask, 2, batch_size=size
+        )[0]
+
+    watch = trainer.model.register_forward_pre_hook(
+        lambda _model, _args, given: sizes.append(len(given["input_ids"])), with_kwargs=True
+    )
+    whole = score(None)
+    assert sizes == [5]
+    assert torch.allclose(score(2), whole, atol=1e-5)
+    assert sizes == [2, 2, 1]
+    watch.remove()
+
+
 @pytest.mark.parametrize(("kept", "normaliser"), [([True, True, False, False], 13), ([False] * 4, 0)])
 def test_cut_samples_leave_numerator_and_normaliser(
     tokenizer: Any, tmp_path: Path, kept: list[bool], normaliser: int

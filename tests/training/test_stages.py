@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -270,3 +271,26 @@ def test_problems_json_says_what_was_removed_refused_and_broken(tmp_path: Path) 
     )
     assert make_problems(without, tmp_path / "other")["counts"] == {"sft": 0, "rl": 5, "validation": 1, "test": 1}
     assert read_split(tmp_path / "other" / "problems" / "sft.jsonl") == []
+
+
+@pytest.mark.parametrize(("rank", "device"), [(None, 0), ("3", 3)])
+def test_a_rank_takes_its_own_gpu_before_models_are_loaded(
+    rank: str | None, device: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else every rank loads its models onto the first one."""
+    import torch
+
+    from corecode.training import job
+
+    taken: list[int] = []
+    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    if rank is not None:
+        monkeypatch.setenv("LOCAL_RANK", rank)
+    threads = torch.get_num_threads()
+    for where, expected in (("cuda", [device]), ("cpu", [])):
+        taken.clear()
+        execution = SimpleNamespace(threads=threads, device=where)
+        spec: Any = SimpleNamespace(profile=SimpleNamespace(execution=execution), seed=1)
+        job._prepare(spec)  # pyright: ignore[reportPrivateUsage]
+        assert taken == expected
