@@ -192,7 +192,7 @@ class SandboxConfig(Section):
     backend: Literal["auto", "docker", "bubblewrap"] = "auto"
     """``auto`` picks the strongest that works here."""
     workers: int = Field(default=2, ge=1)
-    """Programs that run at a time."""
+    """Programs that run at a time; each rank of a DeepSpeed job has as many."""
     cost: Literal["cpu_time", "steps"] = "cpu_time"
     """What the time term rates: CPU seconds, or the deterministic step counter (a run repeats bit for bit)."""
 

@@ -40,7 +40,6 @@ PAGE_VARIABLE = "CORECODE_MLFLOW_PAGE"
 """Address of the server's page for people, where it differs from the one that the stages use."""
 EXPERIMENT = "core-code"
 KEY_TAG = "corecode.key"
-PARENT_TAG = "mlflow.parentRunId"  # MLflow's own name: its page shows children under their parent
 LOCAL_UI = "http://127.0.0.1:5000"
 LONGEST_VALUE = 500
 FLUSH_S = 2.0

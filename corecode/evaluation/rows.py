@@ -175,11 +175,6 @@ class Samples:
         )
 
 
-def arm_folder(run: Path, arm: str) -> Path:
-    """Folder of an arm's rows; it holds one ``T<temperature>.jsonl`` for each temperature."""
-    return run / "evaluation" / arm.replace("/", "__")
-
-
 def load_samples(run: Path, n: int) -> Samples:
     """Read all rows of a run, from its files of rows or, where only that is there, its table.
 
