@@ -60,3 +60,7 @@ class Run(Protocol):
     def open_folder(self, context: Any) -> tuple[Profile, Path]:
         """Profile and folder of the run, for checks that only read."""
         ...
+
+    def fail(self, context: Any) -> None:
+        """Record as failed a run that a check stops: its last stage had ended in peace."""
+        ...

@@ -14,6 +14,8 @@ from pipelines.preflight import check_inputs, needed_bytes, preflight
 from pipelines.profiles import load_profile, shipped
 
 if TYPE_CHECKING:
+    from dagster import DagsterEvent
+
     from corecode.config import Profile
     from pipelines.progress import Reporter
     from pipelines.settings import RunSettings
@@ -119,7 +121,7 @@ def execute(profile: Profile, settings: RunSettings | None, force: bool = False)
         )
         run = instance.get_run_by_id(run_id)
         canceled = run is not None and run.status is DagsterRunStatus.CANCELED
-        failures = [event.message or "" for event in result.all_events if event.is_failure]
+        failures = _stopped_by(result.all_events) or [e.message or "" for e in result.all_events if e.is_failure]
     if result.success:
         _finish(folder, run_id, tracking)
         return 0, folder
@@ -162,6 +164,18 @@ def _finish(folder: Path, run_id: str, tracking: Any) -> None:
     print(f"pages   corecode up, then http://127.0.0.1:3000/runs/{run_id} and {tracking.ui}")
     print("try it  corecode solve --problem FILE")
     print(path)
+
+
+def _stopped_by(events: Sequence[DagsterEvent]) -> list[str]:
+    """What the blocking checks said that stopped a run."""
+    from dagster import AssetCheckEvaluation, AssetCheckSeverity
+
+    found = [event.event_specific_data for event in events]
+    return [
+        f"the check {check.check_name} stopped the run: {check.description}"
+        for check in found
+        if isinstance(check, AssetCheckEvaluation) and not check.passed and check.severity is AssetCheckSeverity.ERROR
+    ]
 
 
 def _explain(error: BaseException | None, canceled: bool, failures: Sequence[str], log: Path) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.launchers.orphans import sweep_orphans
 from pipelines.owners import is_gone, owner
+from pipelines.settings import MLFLOW_TAG
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance, DagsterRun
@@ -61,7 +62,7 @@ def reconcile(tracking: Tracking, instance: DagsterInstance) -> list[str]:
     for run in lost_runs(instance):
         instance.report_run_failed(run, "The process of this run ended without a word (killed, or a power loss).")
         # Where Dagster's store went away between two stages, the last of them had ended MLflow's run in peace.
-        parent = run.tags.get("mlflow/run_id", "")
+        parent = run.tags.get(MLFLOW_TAG, "")
         if parent and tracking.client.get_run(parent).info.status == "FINISHED":
             tracking.client.set_terminated(parent, "FAILED")
     return ended

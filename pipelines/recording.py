@@ -19,7 +19,7 @@ from corecode.fingerprint import READS, file_digest
 from pipelines import provenance
 from pipelines.home import home_folder
 from pipelines.reconcile import owner_tags, process_tag
-from pipelines.settings import RUN_TAG
+from pipelines.settings import MLFLOW_TAG, RUN_TAG
 from pipelines.tracking import TrackedRun, Tracking, run_key
 
 ENVIRONMENT = "environment.json"
@@ -73,7 +73,7 @@ def open_runs(context: Any, profile: Profile, folder: Path) -> tuple[TrackedRun,
             "corecode/seed": str(profile.seed),
             RUN_TAG: folder.name,
             **process_tag(context.run_id),
-            "mlflow/run_id": parent.id,
+            MLFLOW_TAG: parent.id,
             "mlflow/url": parent.url,
         },
     )

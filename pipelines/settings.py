@@ -31,6 +31,8 @@ RESOURCE = "run"
 STAGES_FILE = "stages.json"
 RUN_TAG = "corecode/run"
 """Tag of a Dagster run with the name of its run folder."""
+MLFLOW_TAG = "mlflow/run_id"
+"""Tag of a Dagster run with the id of its MLflow run."""
 
 
 def run_name(profile: Profile, run_id: str) -> str:
@@ -94,6 +96,13 @@ class RunSettings(dg.ConfigurableResource[None]):
         preflight(profile)
         write_text(folder / "profile.json", profile.model_dump_json(indent=2) + "\n")
         return profile, folder
+
+    def fail(self, context: Any) -> None:
+        """Record as failed a run that a check stops (see :class:`assets.ports.Run`)."""
+        from pipelines.tracking import TrackedRun, Tracking
+
+        tags = context.instance.get_run_by_id(context.run.run_id).tags
+        TrackedRun(Tracking(home_folder()), tags[MLFLOW_TAG], attached=True).end("FAILED")
 
     def resolve(self, tags: Mapping[str, str]) -> Profile:
         """The profile that these settings and the partition among a Dagster run's tags name together.

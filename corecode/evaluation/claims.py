@@ -26,6 +26,8 @@ class Claim:
     sentence: str
     """What was found, in one sentence."""
     figures: dict[str, float] = field(default_factory=dict[str, float])
+    refuted: bool = False
+    """The figures show the opposite beyond chance: more than that the claim is not shown."""
 
 
 def warm_up_teaches_format(run: Path) -> Claim:
@@ -99,10 +101,12 @@ def planner_grpo_does_no_harm(run: Path, profile: Profile) -> Claim:
         return _not_measured()
     before, after = points[0][1], points[-1][1]
     error = math.sqrt(before * (1 - before) / profile.dataset.validation)
+    holds = after >= before - 2 * error
     return Claim(
-        after >= before - 2 * error,
+        holds,
         f"validation pass@1 of the team went from {before:.3f} to {after:.3f} (standard error {error:.3f})",
         {"before": before, "after": after, "standard_error": error},
+        refuted=not holds,
     )
 
 
@@ -118,21 +122,25 @@ def few_samples_are_lost(run: Path, profile: Profile, most: float = 0.05) -> Cla
 
 
 def collaboration_pays(run: Path) -> Claim:
-    """The final Collaboration Gain in pass@1 is above 0 at every temperature, with its whole 95 % interval."""
+    """The final Collaboration Gain in pass@1 is above 0 at every temperature, with its whole 95 % interval.
+
+    Refuted where at some temperature the whole interval is below 0.
+    """
     summary: dict[str, Any] = json.loads((run / "collaboration_gain" / "summary.json").read_text(encoding="utf-8"))
     final = summary["collaboration_gain"].get("final")
     if final is None:
         return _not_measured()
     figures: dict[str, float] = {}
     parts: list[str] = []
-    holds = True
+    holds, refuted = True, False
     for temperature, measures in final["temperatures"].items():
         gain = measures["pass@1"]["cg_abs"]
         holds = holds and gain["low"] is not None and gain["low"] > 0
+        refuted = refuted or (gain["high"] is not None and gain["high"] < 0)
         known = {bound: gain[bound] for bound in ("value", "low", "high") if gain[bound] is not None}
         figures |= {f"T{temperature}/{bound}": value for bound, value in known.items()}
         parts.append(f"{_points(gain['value'], gain['low'], gain['high'])} at T {temperature}")
-    return Claim(holds, "the Planner brings the Coder " + ", ".join(parts) + " in pass@1", figures)
+    return Claim(holds, "the Planner brings the Coder " + ", ".join(parts) + " in pass@1", figures, refuted)
 
 
 def _points(value: float, low: float | None, high: float | None) -> str:

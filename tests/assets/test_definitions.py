@@ -55,9 +55,9 @@ def test_checks_state_claims() -> None:
         "problems_validated": ("problems", True),
         "warm_up_teaches_the_format": ("sft_warmup", False),
         "warm_up_beats_the_base_model": ("sft_warmup", False),
-        "planner_grpo_does_no_harm": ("planner_grpo", False),
+        "planner_grpo_does_no_harm": ("planner_grpo", True),
         "few_samples_are_lost": ("evaluation", True),
-        "collaboration_pays": ("collaboration_gain", False),
+        "collaboration_pays": ("collaboration_gain", True),
     }
 
 

@@ -66,3 +66,42 @@ def test_a_loss_that_rose_or_was_not_logged_is_no_success(tmp_path: Path) -> Non
     losses(absent, planner=[2.0, 1.0])
     assert not claims.warm_up_beats_base(rose, PROFILE).holds
     assert claims.warm_up_beats_base(absent, PROFILE).sentence == "not measured in this run"
+
+
+def collaboration(run: Path, *intervals: tuple[float, float, float]) -> claims.Claim:
+    """The claim about a final gain at one temperature after another."""
+    gains = [{"value": value, "low": low, "high": high} for value, low, high in intervals]
+    final = {"temperatures": {str(number): {"pass@1": {"cg_abs": gain}} for number, gain in enumerate(gains)}}
+    folder = run / "collaboration_gain"
+    folder.mkdir(exist_ok=True)
+    (folder / "summary.json").write_text(json.dumps({"collaboration_gain": {"final": final}}), encoding="utf-8")
+    return claims.collaboration_pays(run)
+
+
+def test_collaboration_pays_is_not_shown_or_refuted(tmp_path: Path) -> None:
+    shown = collaboration(tmp_path, (0.3, 0.2, 0.4), (0.1, 0.01, 0.2))
+    within_chance = collaboration(tmp_path, (0.3, 0.2, 0.4), (-0.1, -0.2, 0.01))
+    opposite = collaboration(tmp_path, (0.3, 0.2, 0.4), (-0.1, -0.2, -0.01))
+    assert [(claim.holds, claim.refuted) for claim in (shown, within_chance, opposite)] == [
+        (True, False),
+        (False, False),
+        (False, True),
+    ]
+    assert opposite.sentence.endswith("-10.0 points [-20.0, -1.0] at T 1 in pass@1")
+
+
+@pytest.mark.parametrize(("after", "refuted"), [(0.6, False), (0.3, False), (0.2, True)])
+def test_harm_is_a_loss_beyond_two_standard_errors(tmp_path: Path, after: float, refuted: bool) -> None:
+    profile = PROFILE.model_copy(update={"dataset": PROFILE.dataset.model_copy(update={"validation": 25})})
+    (tmp_path / "planner_grpo").mkdir()
+    lines = [{"step": s, "of": 1, "metrics": {"validation/pass@1/team": v}} for s, v in enumerate((0.5, after))]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (tmp_path / "planner_grpo" / "metrics.jsonl").write_text(text, encoding="utf-8")
+    claim = claims.planner_grpo_does_no_harm(tmp_path, profile)
+    assert (claim.holds, claim.refuted) == (not refuted, refuted)
+    assert claim.figures["standard_error"] == pytest.approx(0.1)
+
+
+def test_what_was_not_measured_is_not_refuted(tmp_path: Path) -> None:
+    claim = claims.planner_grpo_does_no_harm(tmp_path, PROFILE)
+    assert (claim.holds, claim.refuted) == (False, False)

@@ -4,7 +4,8 @@ jobs write. What it "trains" follows from everything that a real job would read,
 Run as a program it is the command line: ``python fake_chain.py run smoke``. Environment: FAKE_FAIL names a job that
 fails, FAKE_FAIL_ONCE one that fails the first time (as soon as the file FAKE_AFTER of the run is there), FAKE_SLOW one
 that never ends (with a helper in a session of its own), FAKE_HOLD one that waits for the file "go" in its folder.
-"text:name" means the job of this name in a folder whose path holds the text. With FAKE_CLOUD a lone Coder is worse.
+"text:name" means the job of this name in a folder whose path holds the text. With FAKE_CLOUD a lone Coder is worse,
+with FAKE_HARM the team gets worse in training.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ if told("FAKE_FAIL"):
 steps = 1 if kind == "evaluate" else 2
 with open(folder / "metrics.jsonl", "w") as file:
     for step in range(steps + 1):
-        metrics = {"reward/mean": step / 10, "validation/cg": step / 20, "validation/pass@1/team": 0.5 + step / 10,
+        gained = step * (-0.25 if "FAKE_HARM" in os.environ else 0.1)
+        metrics = {"reward/mean": step / 10, "validation/cg": step / 20, "validation/pass@1/team": 0.5 + gained,
                    "validation/thought_valid": 0.95, "sft/loss": 1 / (step + 1)}
         file.write(json.dumps({"step": step, "of": steps, "metrics": metrics, "seconds": {"update": 0.1}}))
         file.write("\\n")

@@ -323,6 +323,17 @@ def test_failure_is_one_sentence_and_a_log(new_home: Callable[[str], Path]) -> N
     assert not (home / "champion").exists()
 
 
+def test_a_refuted_claim_stops_the_run_and_is_the_sentence(new_home: Callable[[str], Path]) -> None:
+    home = new_home("harmed")
+    ended = finish(start(home, [*PROFILE, "--set", "dataset.validation=16"], FAKE_HARM="1"), home)
+    assert ended.code == 1
+    sentence = "validation pass@1 of the team went from 0.500 to 0.000 (standard error 0.125)"
+    assert f"error: the check planner_grpo_does_no_harm stopped the run: {sentence}\n" in ended.err
+    assert "Traceback" not in ended.err
+    assert set(tracked(home)) == {ended.run.name, "problems", "sft_warmup", "planner_grpo"}
+    assert tracked(home)[ended.run.name].info.status == "FAILED"
+
+
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGHUP])
 def test_interrupt_ends_everything(new_home: Callable[[str], Path], end: signal.Signals) -> None:
     home = new_home(end.name)
