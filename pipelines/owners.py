@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import platform
 from pathlib import Path
+
+
+def person() -> str:
+    """Who asks: user and host. A container may run as a number that has no name."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # Python before 3.13, and since
+        user = str(os.getuid())
+    return f"{user}@{platform.node()}"
 
 
 def owner() -> str:

@@ -6,8 +6,6 @@ champion -> champions/...    the present one, when it is kept here
 
 from __future__ import annotations
 
-import getpass
-import platform
 import shutil
 import uuid
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING
 from corecode.config import Profile
 from corecode.errors import InfrastructureError, UserError
 from pipelines.home import one_at_a_time
+from pipelines.owners import person
 from pipelines.redact import redact
 from pipelines.registry.gate import Criteria, Outcome
 from pipelines.registry.history import Entry, Kind, Request, State
@@ -208,7 +207,7 @@ def _request(
         criteria=criteria,
         asked=redact(asked),
         champion_then=champion_then,
-        by=f"{getpass.getuser()}@{platform.node()}",
+        by=person(),
         at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 
