@@ -285,6 +285,10 @@ class ExecutionConfig(Section):
     sampler: Literal["transformers", "vllm"] = "transformers"
     """What samples the role under training: ``transformers`` in the trainer's process, or ``vllm`` there too, on GPUs
     alone; it gets the new weights at every step."""
+    sampler_gpus: int = Field(default=1, ge=1)
+    """GPUs that each sampler of ``sampler: vllm`` spreads its weights over; it divides the ranks."""
+    sampler_memory: float = Field(default=0.3, gt=0, lt=1)
+    """Share of each GPU's memory that the sampler of ``sampler: vllm`` takes while it samples."""
     partner: Literal["transformers", "vllm"] = "transformers"
     """What answers for frozen roles, and for all roles in the evaluation: ``transformers`` in the job's process, or
     ``vllm`` servers that live as long as the job."""
@@ -295,6 +299,12 @@ class ExecutionConfig(Section):
     def _sampling_goes_with_device(self) -> ExecutionConfig:
         if self.sampler == "vllm" and self.device == "cpu":
             raise ValueError("sampler vllm needs device cuda; on a CPU choose transformers")
+        return self
+
+    @model_validator(mode="after")
+    def _samplers_divide_the_ranks(self) -> ExecutionConfig:
+        if self.sampler == "vllm" and self.ranks % self.sampler_gpus:
+            raise ValueError(f"sampler_gpus {self.sampler_gpus} has to divide ranks {self.ranks}")
         return self
 
     @model_validator(mode="after")

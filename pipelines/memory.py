@@ -8,7 +8,9 @@ For a model of P parameters of b bytes each (2 in bfloat16, 4 in float32) of whi
   (stage 1), gradients too (stage 2), weights too (stage 3); ``zero_offload`` moves weights and optimizer states away;
 - a reference model b P where a phase has a KL term and all weights are trained; divided by N in stage 3;
 - a frozen partner b P on every rank, unless a server answers for it;
-- what vLLM takes for itself is a share of the device: 0.3 for the sampler and ``server.gpu_memory`` for the partner's.
+- what vLLM takes for itself is a share of the device: ``sampler_memory`` for the sampler and ``server.gpu_memory`` for
+  the partner's. The weights, b P over the GPUs that it spreads them over, have to fit into that share;
+- stage 3 gathers b P on every rank to validate and to save, while the sampler sleeps.
 
 With adapters T is next to nothing. Activations, logits and the cache of the sampler come on top.
 """
@@ -22,9 +24,6 @@ from pathlib import Path
 
 from corecode.config import ModelConfig, Profile, ScratchConfig
 
-COLOCATED = 0.3
-"""Share of a GPU that TRL's colocated sampler takes."""
-
 
 @dataclass(frozen=True)
 class Need:
@@ -36,6 +35,12 @@ class Need:
     """Reference and frozen models."""
     reserved: float
     """Share of the device that vLLM takes."""
+    gathered: int = 0
+    """Weights that stage 3 brings together."""
+    asleep: float = 0.0
+    """Share of the device that vLLM gives back meanwhile."""
+    served: tuple[tuple[int, float], ...] = ()
+    """For each vLLM on the device its weights there and its share."""
 
     @property
     def total(self) -> int:
@@ -44,7 +49,12 @@ class Need:
 
     def fits(self, device_bytes: int) -> bool:
         """Whether it can be held at all."""
-        return self.total <= (1 - self.reserved) * device_bytes
+        awake = self.reserved - self.asleep
+        return (
+            self.total <= (1 - self.reserved) * device_bytes
+            and self.total + self.gathered <= (1 - awake) * device_bytes
+            and all(weights <= share * device_bytes for weights, share in self.served)
+        )
 
 
 def parameters(model: ModelConfig, folder: Path | None) -> int | None:
@@ -70,17 +80,22 @@ def need(profile: Profile, count: int) -> Need:
     # On a CPU what is offloaded stays in the same memory.
     states = gradients + (weights + optimizer if kept or not on_gpu else 0)
     others = weights if max(profile.planner_grpo.beta, profile.coder_grpo.beta) and not profile.model.lora else 0
-    reserved = COLOCATED if execution.sampler == "vllm" else 0.0
+    served: list[tuple[int, float]] = []
+    if execution.sampler == "vllm":
+        served.append((whole // execution.sampler_gpus, execution.sampler_memory))
     if execution.partner == "transformers":
         others += whole
     elif on_gpu:
-        reserved += execution.server.gpu_memory
+        served.append((whole // execution.server.gpus, execution.server.gpu_memory))
     # The ranks of a CPU share its memory; each GPU has a rank of its own. The warm-ups run beside each other.
     sharing = 1 if on_gpu else over
     warmups = states * min(execution.parallel, 2) if profile.sft.enabled else 0
     if warmups > states + others:
         return Need(warmups * sharing, 0, 0.0)
-    return Need(states * sharing, others * sharing, reserved)
+    gathered = whole if stage == 3 and on_gpu else 0
+    asleep = execution.sampler_memory if execution.sampler == "vllm" else 0.0
+    reserved = sum(share for _, share in served)
+    return Need(states * sharing, others * sharing, reserved, gathered, asleep, tuple(served))
 
 
 def checkpoint_bytes(profile: Profile, count: int) -> int:

@@ -136,7 +136,8 @@ def _devices(profile: Profile) -> Iterator[Passed]:
     if not wants.fits(total):
         raise UserError(
             f"the run does not fit: it needs {fact}; use more ranks, execution.zero_stage 3, execution.zero_offload,"
-            " model.lora, or a smaller model"
+            " model.lora, or a smaller model; or spread vLLM's weights over more GPUs (execution.sampler_gpus,"
+            " execution.server.gpus)"
         )
     yield Passed("memory", fact)
 

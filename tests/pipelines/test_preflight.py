@@ -12,7 +12,7 @@ from typing import Any
 import coin
 import pytest
 
-from corecode.config import ModelConfig, Profile, ScratchConfig
+from corecode.config import ModelConfig, Profile, ScratchConfig, ServerConfig
 from corecode.errors import InfrastructureError, UserError
 from pipelines import doctor, preflight
 from pipelines.home import GIB
@@ -108,6 +108,20 @@ def test_the_memory_of_a_billion_parameters(changes: dict[str, Any], states: flo
     assert found.reserved == pytest.approx(0.3 if changes.get("partner") else 0.5)
     assert found.fits(20 * GIB)
     assert not found.fits(int(found.states))
+
+
+@pytest.mark.parametrize(
+    ("profile", "count"),
+    [("qwen2.5-coder-7b", 7_615_616_512), ("qwen2.5-coder-14b", 14_770_033_664), ("qwen3-4b", 4_022_468_096)],
+)
+def test_the_profiles_for_gpus_fit_on_80_gigabytes(profile: str, count: int) -> None:
+    assert need(load_profile(profile), count).fits(85 * 10**9)
+
+
+@pytest.mark.parametrize("changes", [{"sampler_gpus": 1}, {"server": ServerConfig(gpus=8, gpu_memory=0.4)}])
+def test_weights_have_to_fit_where_vllm_and_the_trainer_hold_them(changes: dict[str, Any]) -> None:
+    """A sampler's whole weights in its share; what is gathered to validate beside a server's share."""
+    assert not need(changed("qwen2.5-coder-14b", **changes), 14_770_033_664).fits(85 * 10**9)
 
 
 def test_a_run_that_cannot_fit_is_refused_with_what_helps() -> None:

@@ -21,7 +21,7 @@ from corecode.problems import Problem
 from corecode.roles.extract import Extraction
 from corecode.roles.roles import Artifact, Role, role
 from corecode.teams import Team
-from corecode.training import grpo
+from corecode.training.arguments import trainer_arguments
 from corecode.training.checkpoints import Checkpoints
 from corecode.training.grpo import RoleTrainer, train
 from corecode.training.records import Journal
@@ -362,13 +362,21 @@ def test_too_few_problems_for_a_step(tokenizer: Any, tmp_path: Path) -> None:
 
 def test_groups_stay_on_one_rank(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="does not divide among 3 ranks"):
-        grpo.trainer_arguments(SHORT, ExecutionConfig(ranks=3), tmp_path, 0)
+        trainer_arguments(SHORT, ExecutionConfig(ranks=3), tmp_path, 0)
 
 
 def test_a_small_micro_batch_accumulates_to_the_same_step(tokenizer: Any, tmp_path: Path) -> None:
     execution = ExecutionConfig(micro_batch=3)
-    arguments = grpo.trainer_arguments(SHORT, execution, tmp_path, 0)
+    arguments = trainer_arguments(SHORT, execution, tmp_path, 0)
     assert (arguments.per_device_train_batch_size, arguments.gradient_accumulation_steps) == (2, 4)
+
+
+def test_the_sampler_gets_its_gpus_and_its_share(tmp_path: Path) -> None:
+    execution = ExecutionConfig(device="cuda", sampler="vllm", ranks=2, sampler_gpus=2, sampler_memory=0.2)
+    arguments = trainer_arguments(SHORT, execution, tmp_path, 0)
+    assert (arguments.vllm_tensor_parallel_size, arguments.vllm_gpu_memory_utilization) == (2, 0.2)
+    with pytest.raises(ValueError, match="sampler_gpus 2 has to divide ranks 3"):
+        ExecutionConfig(device="cuda", sampler="vllm", ranks=3, sampler_gpus=2)
 
 
 @pytest.mark.parametrize("lora", [False, True])
