@@ -9,7 +9,6 @@ import shutil
 import sqlite3
 import stat
 import subprocess
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -105,14 +104,15 @@ def test_images_are_not_run_by_root_and_copy_what_is_there(name: str) -> None:
             assert all((ROOT / source).exists() for source in line.split()[1:-1]), line
 
 
-def test_images_have_the_versions_of_the_project() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    mlflow = (INFRA / "docker" / "mlflow" / "Dockerfile").read_text(encoding="utf-8")
-    for requirement in (*project["dependencies"], *project["optional-dependencies"]["deploy"]):
-        if requirement.startswith(("mlflow", "psycopg2")):
-            assert f'"{requirement}"' in mlflow
-    torch = next(requirement for requirement in project["dependencies"] if requirement.startswith("torch=="))
-    assert torch in (INFRA / "docker" / "pipeline" / "Dockerfile").read_text(encoding="utf-8")
+@pytest.mark.parametrize("image", ["pipeline", "mlflow"])
+def test_images_hold_the_pinned_versions_on_the_python_of_the_lock(image: str) -> None:
+    python = re.findall(r"with Python (3\.\d+)\.", (ROOT / "requirements.lock").read_text(encoding="utf-8"))
+    recipe = (ROOT / "infra" / "docker" / image / "Dockerfile").read_text(encoding="utf-8")
+    assert re.findall(r"^FROM python:(\S+)-slim$", recipe, re.MULTILINE) == python
+    installs = re.findall(r"pip install .*", recipe)
+    assert installs
+    assert all(re.search(r"--constraint (/tmp/)?requirements\.lock ", line) for line in installs)
+    assert "!requirements.lock" in (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
 
 
 def test_postgres_has_the_same_settings_as_sqlite() -> None:

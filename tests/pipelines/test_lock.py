@@ -31,17 +31,6 @@ def test_the_lock_fits_what_the_project_asks_for() -> None:
             assert needed.specifier.contains(pins[name]), f"{needed}: run make lock"
 
 
-@pytest.mark.parametrize("image", ["pipeline", "mlflow"])
-def test_images_hold_the_pinned_versions_on_the_python_of_the_lock(image: str) -> None:
-    python = re.findall(r"with Python (3\.\d+)\.", (ROOT / "requirements.lock").read_text(encoding="utf-8"))
-    recipe = (ROOT / "infra" / "docker" / image / "Dockerfile").read_text(encoding="utf-8")
-    assert re.findall(r"^FROM python:(\S+)-slim$", recipe, re.MULTILINE) == python
-    installs = re.findall(r"pip install .*", recipe)
-    assert installs
-    assert all(re.search(r"--constraint (/tmp/)?requirements\.lock ", line) for line in installs)
-    assert "!requirements.lock" in (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
-
-
 def test_the_lock_is_what_is_needed_here() -> None:
     found = closure()
     assert found["torch"] == metadata.version("torch").partition("+")[0]
