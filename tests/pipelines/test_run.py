@@ -106,7 +106,7 @@ def test_success_prints_table_and_ends_with_the_summary(done: Ended) -> None:
     assert "corecode up" in done.out
     line = next(line for line in done.out.splitlines() if line.split()[:1] == ["final/team"])
     assert line.split()[2:5] == ["100.0", "[100.0,", "100.0]"]
-    assert "+100.0 [" in line
+    assert "+50.0 [" in line
 
 
 def test_progress_names_stage_step_and_reward(done: Ended) -> None:
