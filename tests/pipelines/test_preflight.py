@@ -118,7 +118,10 @@ def test_the_profiles_for_gpus_fit_on_80_gigabytes(profile: str, count: int) -> 
     assert need(load_profile(profile), count).fits(85 * 10**9)
 
 
-@pytest.mark.parametrize("changes", [{"sampler_gpus": 1}, {"server": ServerConfig(gpus=8, gpu_memory=0.4)}])
+@pytest.mark.parametrize(
+    "changes",
+    [{"sampler_gpus": 1}, {"sampler_memory": 0.1, "server": ServerConfig(gpus=8, gpu_memory=0.3)}],
+)
 def test_weights_have_to_fit_where_vllm_and_the_trainer_hold_them(changes: dict[str, Any]) -> None:
     """A sampler's whole weights in its share; what is gathered to validate beside a server's share."""
     assert not need(changed("qwen2.5-coder-14b", **changes), 14_770_033_664).fits(85 * 10**9)
