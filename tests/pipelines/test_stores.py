@@ -16,12 +16,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import dagster as dg
 import pytest
 import yaml
 from deployment import INFRA, Page, Stores, compose, run_script, try_script
-from postgres import Postgres, programs
+from postgres import PASSWORD, Postgres, programs
 from processes import marked
 
 from assets import STAGES
@@ -31,6 +32,8 @@ from pipelines.launchers.local import free_port
 from pipelines.tracking import Tracking, run_key
 
 ROOT = Path(__file__).parents[2]
+SECRETS = {PASSWORD, quote(PASSWORD), quote(PASSWORD, safe=""), json.dumps(PASSWORD)[1:-1]}
+"""The password of Postgres as a text, a URL and JSON would hold it."""
 PROFILE = ["smoke", "--seed", "3", "--set", "dataset.test=60"]
 
 # Generous, since each test starts several servers and chains, and the machine may be shared.
@@ -85,6 +88,7 @@ def start(stores: Stores, home: Path, **environment: str) -> subprocess.Popen[st
 
 def finish(process: subprocess.Popen[str]) -> Ended:
     out, err = process.communicate(timeout=900)
+    assert not [secret for secret in SECRETS if secret in out + err]
     return Ended(process.returncode, out, err)
 
 
@@ -271,6 +275,13 @@ def test_two_partitions_of_smoke_go_through_the_services_of_the_compose_file(usi
     summary = json.loads((whole / "collaboration_gain" / "summary.json").read_text(encoding="utf-8"))
     assert ended[whole.name].data.tags["corecode.digest"] == summary["digests"]["metrics"]
     assert not marked(f"CORECODE_HOME={home}")
+    assert files_with_a_secret(tmp_path) == []
+
+
+def files_with_a_secret(folder: Path) -> list[Path]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert files
+    return [path for path in files if any(secret.encode() in path.read_bytes() for secret in SECRETS)]
 
 
 def job_processes(home: Path, *parts: str) -> list[int]:
@@ -378,3 +389,15 @@ def test_a_backup_brings_both_stores_back(using: Stores, done: Path, tmp_path: P
     copy = Path(store.client.download_artifacts(parent, "report/summary.json", str(tmp_path)))
     assert copy.read_bytes() == (done / "collaboration_gain" / "summary.json").read_bytes()
     assert dagster_status(done) == "SUCCESS"
+
+
+def test_the_password_of_the_stores_is_written_nowhere(using: Stores, done: Path, tmp_path: Path) -> None:
+    """Not after a run that ended well, nor after the outages above: no file, row, log or artifact holds it."""
+    assert (done / "collaboration_gain" / "report.html").is_file()
+    assert files_with_a_secret(using.folder) == [using.postgres.folder / "password"]
+    for name in ("dagster", "mlflow"):
+        environment = {**os.environ, **using.postgres.environment(name)}
+        dumped = tmp_path / f"{name}.sql"
+        subprocess.run([str(using.postgres.bin / "pg_dump"), f"--file={dumped}"], check=True, env=environment)
+        assert b"smoke" in dumped.read_bytes()
+    assert files_with_a_secret(tmp_path) == []
