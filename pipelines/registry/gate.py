@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from pipelines.registry.team import Scores
 
 if TYPE_CHECKING:
-    from corecode.evaluation.statistics import Interval
+    from corecode.evaluation.statistics import Difference, Interval
 
 Outcome = Literal["promoted", "held", "refused"]
 """``promoted``: the champion from now on. ``held``: not good enough. ``refused``: cannot be compared."""
@@ -53,9 +53,12 @@ def compare(offered: Scores, present: Scores, name: str, criteria: Criteria) -> 
             f"refused: the champion {name} was measured on other problems, or otherwise "
             f"(evaluation {present.digest[:8]}, this one {offered.digest[:8]})",
         )
-    gain = _difference("pass@1", offered, present)
-    if gain is None:
+    compared = _difference("pass@1", offered, present)
+    if compared is None:
         return Finding("refused", f"refused: no problem has results of both this team and {name}")
+    if compared.problems < 2:
+        return Finding("refused", f"refused: one problem with results of both says nothing of chance against {name}")
+    gain = compared.interval
     said = _points(gain)
     if gain.low is None or gain.low <= criteria.margin:
         by = f" by {100 * criteria.margin:g} points" if criteria.margin else ""
@@ -63,15 +66,18 @@ def compare(offered: Scores, present: Scores, name: str, criteria: Criteria) -> 
             "held", f"held: not better{by} beyond chance than {name}: {said}", gain.value, gain.low, gain.high
         )
     for measure, loss in sorted(criteria.guards.items()):
-        change = _difference(measure, offered, present)
-        if change is not None and change.high is not None and change.high < -loss:
+        guarded = _difference(measure, offered, present)
+        if guarded is None:
+            return Finding("refused", f"refused: no problem has {measure} of both this team and {name}")
+        change = guarded.interval
+        if change.high is not None and change.high < -loss:
             reason = f"held: {measure} suffers against {name}: {_points(change)}, though pass@1 gains {said}"
             return Finding("held", reason, gain.value, gain.low, gain.high)
     return Finding("promoted", f"better than {name}: {said}", gain.value, gain.low, gain.high)
 
 
-def _difference(measure: str, offered: Scores, present: Scores) -> Interval | None:
-    """Interval of ``offered - present`` over the problems that both have; None without one."""
+def _difference(measure: str, offered: Scores, present: Scores) -> Difference | None:
+    """``offered - present`` over the problems that both have; None without one."""
     import numpy as np
 
     from corecode.evaluation.statistics import Bootstrap, paired_difference
@@ -81,7 +87,7 @@ def _difference(measure: str, offered: Scores, present: Scores) -> Interval | No
     if not common:
         return None
     values = [np.array([scores[problem] for problem in common], dtype=np.float64) for scores in (ours, theirs)]
-    return paired_difference(values[0], values[1], Bootstrap(offered.resamples, offered.seed)).interval
+    return paired_difference(values[0], values[1], Bootstrap(offered.resamples, offered.seed))
 
 
 def _points(found: Interval) -> str:

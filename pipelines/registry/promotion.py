@@ -7,6 +7,7 @@ champion -> champions/...    the present one, when it is kept here
 from __future__ import annotations
 
 import shutil
+import tempfile
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -153,7 +154,8 @@ def _target(state: State, present: Entry, to: int | None) -> Entry:
 def champion_folder(home: Path, store: Tracking, model: str = "champion") -> Path | None:
     """Folder of the champion's team on this machine; None when there is no champion.
 
-    What is not here is fetched from the registry.
+    What is not here is fetched from the registry. A server's registry is asked each time which team is champion:
+    another machine may have promoted one.
 
     Args:
         model: ``champion``, ``challenger`` or a version's number.
@@ -162,7 +164,7 @@ def champion_folder(home: Path, store: Tracking, model: str = "champion") -> Pat
         InfrastructureError: MLflow failed, or what it sent is not what was registered.
     """
     link = home / "champion"
-    if model == "champion" and (link / "team.json").is_file():
+    if model == "champion" and store.local and (link / "team.json").is_file():
         return link
     if not store.exists:
         return None
@@ -174,16 +176,26 @@ def champion_folder(home: Path, store: Tracking, model: str = "champion") -> Pat
     with one_at_a_time(home / "champions"):
         kept = _kept(entry, home)
         if not kept.is_dir():
-            with ledger.answering():
-                fetch(ledger.location(entry), kept)
-            if content_digest(kept) != entry.request.content:
-                shutil.rmtree(kept)
-                raise InfrastructureError(
-                    f"version {entry.version} in MLflow is damaged: its files are not those registered"
-                )
+            _fetch(ledger, entry, kept)
         if entry == state.champion:
             _point(home, kept)
     return kept
+
+
+def _fetch(ledger: Ledger, entry: Entry, kept: Path) -> None:
+    """Bring an entry's team to ``kept``, which is there only once its files are known to be those registered."""
+    with tempfile.TemporaryDirectory(prefix="fetched.", dir=kept.parent) as folder:
+        found = Path(folder) / kept.name
+        with ledger.answering():
+            fetch(ledger.location(entry), found)
+        damaged = f"version {entry.version} in MLflow is damaged"
+        try:
+            content = content_digest(found)
+        except UserError as error:
+            raise InfrastructureError(f"{damaged}: {error}") from error
+        if content != entry.request.content:
+            raise InfrastructureError(f"{damaged}: its files are not those registered")
+        found.rename(kept)
 
 
 def _request(

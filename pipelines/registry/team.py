@@ -124,14 +124,26 @@ def read_scores(folder: Path) -> Scores:
     """Read a team's scores.
 
     Raises:
-        UserError: the folder holds none.
+        UserError: the folder holds none, or one is no number from 0 to 1 (nothing compares with NaN).
     """
     path = folder / SCORES
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        return Scores(found["digest"], found["measures"], int(found["resamples"]), int(found["seed"]))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        measures = {
+            str(measure): {str(problem): _share(value) for problem, value in values.items()}
+            for measure, values in found["measures"].items()
+        }
+        if not measures["pass@1"]:
+            raise ValueError("no problem has a pass@1")
+        return Scores(str(found["digest"]), measures, int(found["resamples"]), int(found["seed"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{folder} holds no scores of a team ({SCORES}): {error}") from error
+
+
+def _share(value: Any) -> float:
+    if not 0 <= float(value) <= 1:
+        raise ValueError(f"a score is {value!r}, which is no share of samples")
+    return float(value)
 
 
 def content_digest(folder: Path) -> str:

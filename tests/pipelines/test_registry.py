@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from teams import PROBLEMS, PROFILE, make_run
 
 from corecode.errors import InfrastructureError, UserError
+from corecode.evaluation.statistics import Bootstrap, paired_difference
 from pipelines.profiles import load_profile
 from pipelines.registry.gate import Criteria, Finding, compare
 from pipelines.registry.history import Entry, Kind, Request, State, decide, read_entry
@@ -66,6 +68,43 @@ def test_another_evaluation_is_refused() -> None:
     assert "measured on other problems" in refused.reason
     unlike = Scores("d", {"pass@1": {"elsewhere": 1.0}}, 1000, 0)
     assert "no problem has results of both" in compare(unlike, scores(50), "a", CRITERIA).reason
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    """A guarded measure that is missing guards nothing; one problem has no chance in it."""
+    without = scores(90)
+    without = Scores("d", {name: of for name, of in without.measures.items() if name != "apr"}, 1000, 0)
+    for offered, present in (
+        (without, scores(50)),
+        (scores(90), Scores("d", {"pass@1": scores(50).measures["pass@1"]}, 1000, 0)),
+    ):
+        refused = compare(offered, present, "a", CRITERIA)
+        assert (refused.outcome, refused.reason) == ("refused", "refused: no problem has apr of both this team and a")
+    one, other = (Scores("d", {"pass@1": {"p": right}}, 1000, 0) for right in (1.0, 0.0))
+    refused = compare(one, other, "a", Criteria())
+    assert (refused.outcome, refused.reason) == (
+        "refused",
+        "refused: one problem with results of both says nothing of chance against a",
+    )
+
+
+def test_a_guard_at_its_limit_lets_pass() -> None:
+    """A quarter of the problems lose their thought: the interval's end decides, and at the limit nothing is harmed."""
+    harmed, present = scores(90, thought_valid=150), scores(50)
+    high = paired_difference(
+        *(np.array(list(one.measures["thought_valid"].values())) for one in (harmed, present)), Bootstrap(1000, 0)
+    ).interval.high
+    assert high is not None
+    assert compare(harmed, present, "a", Criteria(0.0, {"thought_valid": -high})).outcome == "promoted"
+    assert compare(harmed, present, "a", Criteria(0.0, {"thought_valid": -high - 1e-9})).outcome == "held"
+
+
+@pytest.mark.parametrize("score", ["NaN", "Infinity", "1.5", "-0.1", '"many"', "null"])
+def test_scores_that_are_no_shares_are_not_read(tmp_path: Path, score: str) -> None:
+    text = f'{{"digest": "d", "measures": {{"pass@1": {{"p": {score}}}}}, "resamples": 1000, "seed": 0}}'
+    (tmp_path / "scores.json").write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match="holds no scores of a team"):
+        read_scores(tmp_path)
 
 
 class Story:
@@ -249,6 +288,20 @@ def test_a_damaged_version_is_not_used(home: Path) -> None:
     with pytest.raises(InfrastructureError, match="version 1 in MLflow is damaged"):
         champion_folder(home, store)
     assert not list((home / "champions").glob("whole*"))
+
+
+def test_files_that_may_run_code_are_refused_each_time(home: Path) -> None:
+    """What was fetched is not used because it is there: it was refused."""
+    store = Tracking(home)
+    promote(PROFILE, make_run(home, "whole", 60), home, store)
+    location = Path(Ledger(store).location(Ledger(store).read()[0]).removeprefix("file://"))
+    shutil.rmtree(home / "champions")
+    (home / "champion").unlink()
+    (location / "planner" / "weights.pkl").write_bytes(b"\x80\x04")
+    for _ in range(2):
+        with pytest.raises(InfrastructureError, match=r"version 1 in MLflow is damaged: .*pickled objects"):
+            champion_folder(home, store)
+    assert [path.name for path in (home / "champions").iterdir()] == ["lock"]
 
 
 def test_the_evaluation_digest_covers_problems_and_protocol(tmp_path: Path) -> None:

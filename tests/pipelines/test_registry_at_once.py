@@ -92,8 +92,9 @@ def test_from_several_machines(server: str, memory: Path, monkeypatch: pytest.Mo
     runs = [make_run(home, f"run{right}", right) for home, right in zip(homes, RIGHTS, strict=True)]
     state = check_history(Tracking(homes[0]), promote_at_once(runs, server))
     assert state.champion is not None
-    for home in homes[:2]:
+    for home, run in zip(homes[:2], runs, strict=False):
         (home / "champion").unlink(missing_ok=True)
+        (home / "champion").symlink_to(run / "champion")  # here it was champion, until another machine's came
         found = champion_folder(home, Tracking(home))
         assert found is not None
         assert content_digest(found) == state.champion.request.content
