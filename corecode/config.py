@@ -296,6 +296,12 @@ class ExecutionConfig(Section):
     """The servers of ``partner: vllm``."""
 
     @model_validator(mode="after")
+    def _ranks_go_with_deepspeed(self) -> ExecutionConfig:
+        if self.engine == "torch" and self.ranks > 1:
+            raise ValueError(f"engine torch trains in one process: ranks {self.ranks} needs engine deepspeed")
+        return self
+
+    @model_validator(mode="after")
     def _sampling_goes_with_device(self) -> ExecutionConfig:
         if self.sampler == "vllm" and self.device == "cpu":
             raise ValueError("sampler vllm needs device cuda; on a CPU choose transformers")

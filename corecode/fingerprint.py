@@ -20,6 +20,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from corecode.arms import arm
 from corecode.training.records import MODEL
 from corecode.training.spec import without_checkpointing
 from corecode.training.weights import BASE, TOKENIZER
@@ -32,24 +33,30 @@ NOT_IN_JOBS = ("corecode/evaluation", "corecode/datasets", "corecode/stages.py",
 READS = {"sft": ("sft",), "grpo": ("rl", "validation"), "evaluate": ("test",)}
 """Splits that each kind of job reads."""
 
-_LABELS = ("name", "description", "hardware", "expected_minutes", "promotion")
-"""What no job reads."""
-_SETTLED = ("dataset", "rounds", "sft", "planner_grpo", "coder_grpo")
-"""Sections that reach a job resolved: as problem files, as weights, or as the job's own ``sft`` or ``grpo``."""
+_SETTLED = (
+    *("dataset", "rounds", "sft", "planner_grpo", "coder_grpo"),
+    *("model.path", "model.package", "execution.engine", "execution.zero_stage", "execution.zero_offload"),
+)
+"""What reaches a job resolved: as problem files, as weights, as DeepSpeed's file, or as the job's own ``sft`` or
+``grpo``."""
+_WITHOUT_INFLUENCE = (
+    *("name", "description", "hardware", "expected_minutes", "promotion"),
+    *("sandbox.workers", "execution.parallel", "execution.server", "execution.sampler_memory"),
+)
+"""What changes no job's outcome: labels, the gate, how much is done at a time and where."""
+_SAMPLING = ("execution.sampler", "execution.sampler_gpus")
 _UNREAD: dict[str, tuple[str, ...]] = {
-    "sft": (
-        *("rewards", "sandbox", "evaluation"),
-        *("execution.parallel", "execution.generation_batch"),
-        *("execution.sampler", "execution.partner", "execution.server"),
-    ),
-    "grpo": ("evaluation", "sandbox.workers", "execution.parallel", "execution.server"),
+    "sft": ("rewards", "sandbox", "evaluation", "execution.generation_batch", "execution.partner", *_SAMPLING),
+    "grpo": ("evaluation",),
     "evaluate": (
-        *("rewards", "evaluation.arms", "evaluation.bootstrap", "sandbox.workers", "execution.parallel"),
-        *("execution.engine", "execution.ranks", "execution.zero_stage", "execution.zero_offload"),
-        *("execution.micro_batch", "execution.sampler", "execution.server"),
+        *("rewards", "model.lora", "evaluation.arms", "evaluation.bootstrap"),
+        *("execution.ranks", "execution.micro_batch", *_SAMPLING),
     ),
 }
 """What a kind of job does not read of the other sections."""
+_OF_HELPERS = ("rewards.kappa", "rewards.kappa_time", "rewards.time_weight")
+_OF_THE_LAST = ("rewards.space_weight", "rewards.memory_floor_mb")
+"""Rewards of the roles before the last, which helps others, and of the last, which writes the program."""
 
 
 def content_key(spec: Mapping[str, Any]) -> str | None:
@@ -76,16 +83,33 @@ def content_key(spec: Mapping[str, Any]) -> str | None:
 
 def relevant_settings(spec: Mapping[str, Any]) -> dict[str, Any]:
     """A job's settings without those that cannot change its outcome."""
-    spec = without_checkpointing(spec)
-    profile = json.loads(json.dumps(spec["profile"]))
-    for name in (*_LABELS, *_SETTLED, *_UNREAD[spec["kind"]]):
+    spec = json.loads(json.dumps(without_checkpointing(spec)))
+    for name in (*_SETTLED, *_WITHOUT_INFLUENCE, *_UNREAD[spec["kind"]], *_unread_here(spec)):
         section, _, field = name.partition(".")
         if field:
-            profile[section].pop(field, None)
+            spec["profile"].get(section, {}).pop(field, None)
         else:
-            profile.pop(section, None)
+            spec["profile"].pop(section, None)
+    if spec["grpo"]:
+        # It ends jobs; one from which a sample was lost is never reused.
+        del spec["grpo"]["max_infrastructure_loss"]
+        if _writes_program(spec):
+            del spec["grpo"]["programs_per_sample"]
     elsewhere = ("run", "output", "weights", "deepspeed", "servers")  # by content, or of no influence
-    return {**{name: value for name, value in spec.items() if name not in elsewhere}, "profile": profile}
+    return {name: value for name, value in spec.items() if name not in elsewhere}
+
+
+def _unread_here(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """What this job does not read, though others of its kind do."""
+    if spec["kind"] == "grpo":
+        return _OF_HELPERS if _writes_program(spec) else _OF_THE_LAST
+    if spec["kind"] == "evaluate" and arm(spec["arm"]).prompted is None:
+        return ("evaluation.prompted",)
+    return ()
+
+
+def _writes_program(spec: Mapping[str, Any]) -> bool:
+    return spec["team"][-1] == spec["role"]
 
 
 def _weights(profile: Mapping[str, Any], run: Path, role: str, folder: str) -> str | None:
@@ -135,7 +159,8 @@ def _read_digest(path: str, *_identity: int) -> str:
 
 @lru_cache(maxsize=1)
 def code_digest() -> str:
-    """Digest of the source code and prompts that jobs run: not of how the code is laid out, nor of comments."""
+    """Digest of the source code, prompts and filter of system calls that jobs run: not of how the code is laid out, nor
+    of comments."""
     return _digest_of({path.relative_to(ROOT).as_posix(): _code(path) for path in job_sources()})
 
 
@@ -144,7 +169,7 @@ def job_sources() -> Iterator[Path]:
     for room in ("corecode", "sandbox"):
         for path in sorted((ROOT / room).rglob("*")):
             name = path.relative_to(ROOT).as_posix()
-            if path.suffix in (".py", ".txt") and not name.startswith(NOT_IN_JOBS):
+            if path.suffix in (".py", ".txt", ".json") and not name.startswith(NOT_IN_JOBS):
                 yield path
 
 

@@ -60,7 +60,10 @@ read = [spec["seed"], profile["prompts"], profile["model"], starts]
 if kind == "sft":
     read += [spec["sft"], (run / "problems" / "sft.jsonl").read_text()]
 if kind == "grpo":
-    read += [spec["grpo"], profile["rewards"], (run / "problems" / "rl.jsonl").read_text()]
+    last = spec["team"][-1] == spec["role"]
+    unread = ("kappa", "kappa_time", "time_weight") if last else ("space_weight", "memory_floor_mb")
+    rewards = {name: value for name, value in profile["rewards"].items() if name not in unread}
+    read += [spec["grpo"], rewards, (run / "problems" / "rl.jsonl").read_text()]
 learnt = hashlib.sha256(json.dumps(read).encode()).hexdigest()[:16]
 files = {}
 if kind != "evaluate":

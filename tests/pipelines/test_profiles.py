@@ -98,6 +98,7 @@ def test_an_override_leaves_a_section_with_the_same_anchor_alone() -> None:
         ("smoke", ["model={path: ''}"], "model.path = '': string should have at least 1 character"),
         ("smoke", [f"seed={'x' * 500}"], "x...: input should be a valid integer"),
         ("smoke", ["seed=[1"], "the value is not valid YAML"),
+        ("smoke", ["execution.ranks=2"], "engine torch trains in one process: ranks 2 needs engine deepspeed"),
         ("smoke", ["dataset.name=file"], "dataset: name 'file' needs a path"),
         ("smoke", ["evaluation.arms=[sft/alone, duo]"], "unknown arm 'duo'"),
         ("missing/profile.yaml", [], "there is no profile file missing/profile.yaml"),

@@ -99,6 +99,7 @@ def test_nothing_changed_nothing_is_trained(home: Home) -> None:
     [
         ("coder_grpo.steps=3", {"coder_grpo", *FINAL}),
         ("planner_grpo.learning_rate=1e-3", {"planner_grpo", "coder_grpo", "evaluate planner-grpo/team", *FINAL}),
+        ("rewards.space_weight=0.5", {"coder_grpo", *FINAL}),
         ("rewards.kappa=3", {"planner_grpo", "coder_grpo", "evaluate planner-grpo/team", *FINAL}),
         ("sft.learning_rate=1e-3", ALL),
         ("seed=5", ALL),

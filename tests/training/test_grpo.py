@@ -362,7 +362,7 @@ def test_too_few_problems_for_a_step(tokenizer: Any, tmp_path: Path) -> None:
 
 def test_groups_stay_on_one_rank(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="does not divide among 3 ranks"):
-        trainer_arguments(SHORT, ExecutionConfig(ranks=3), tmp_path, 0)
+        trainer_arguments(SHORT, ExecutionConfig(engine="deepspeed", ranks=3), tmp_path, 0)
 
 
 def test_a_small_micro_batch_accumulates_to_the_same_step(tokenizer: Any, tmp_path: Path) -> None:
@@ -372,11 +372,13 @@ def test_a_small_micro_batch_accumulates_to_the_same_step(tokenizer: Any, tmp_pa
 
 
 def test_the_sampler_gets_its_gpus_and_its_share(tmp_path: Path) -> None:
-    execution = ExecutionConfig(device="cuda", sampler="vllm", ranks=2, sampler_gpus=2, sampler_memory=0.2)
+    execution = ExecutionConfig(
+        engine="deepspeed", ranks=2, device="cuda", sampler="vllm", sampler_gpus=2, sampler_memory=0.2
+    )
     arguments = trainer_arguments(SHORT, execution, tmp_path, 0)
     assert (arguments.vllm_tensor_parallel_size, arguments.vllm_gpu_memory_utilization) == (2, 0.2)
     with pytest.raises(ValueError, match="sampler_gpus 2 has to divide ranks 3"):
-        ExecutionConfig(device="cuda", sampler="vllm", ranks=3, sampler_gpus=2)
+        ExecutionConfig(engine="deepspeed", ranks=3, device="cuda", sampler="vllm", sampler_gpus=2)
 
 
 @pytest.mark.parametrize("lora", [False, True])
