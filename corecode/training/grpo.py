@@ -29,6 +29,7 @@ from corecode.problems import Problem
 from corecode.teams import Rollout
 from corecode.training.arguments import trainer_arguments
 from corecode.training.checkpoints import Checkpoints
+from corecode.training.divergence import Watch
 from corecode.training.optimizers import linear
 from corecode.training.order import Order
 from corecode.training.ranks import gathered
@@ -338,7 +339,7 @@ def train(
 
     Raises:
         InfrastructureError: when too many samples have no verdict, or the disk is full.
-        UserError: for fewer problems than a step needs.
+        UserError: for fewer problems than a step needs; when the training diverges.
     """
     config = scene.config
     usable = [problem for problem in problems if not problem.flags]
@@ -362,6 +363,7 @@ def train(
             scene.team, scene.role.name, generators, config, validation[rank::ranks], scene.executor.sandbox
         )
     trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(Watch())
     trainer.add_callback(Recorder(trainer, journal, validator))
     trainer.attach(checkpoints, journal, config.checkpoint_every)
     trainer.fit()

@@ -206,10 +206,12 @@ def _journal(spec: JobSpec, checkpoints: Checkpoints | None = None) -> Journal:
 def _save(trainer: Any, tokenizer: Any, spec: JobSpec) -> None:
     """Save the trained policy as a plain folder; the main process writes, all ranks take part in the gathering."""
     from corecode.models import save_model
+    from corecode.training.divergence import check_weights
     from corecode.training.ranks import gathered
 
     with gathered(trainer) as model:
         if _is_main_process():
+            check_weights(model)
             save_model(model, tokenizer, spec.folder / MODEL)
     trainer.accelerator.wait_for_everyone()
 

@@ -17,6 +17,7 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from corecode.config import ExecutionConfig, SFTConfig
 from corecode.training.checkpoints import Checkpoints
+from corecode.training.divergence import Watch
 from corecode.training.examples import IGNORED, batches
 from corecode.training.optimizers import MuonAdamW, cosine
 from corecode.training.records import Journal
@@ -105,6 +106,7 @@ def train(
 
     Raises:
         InfrastructureError: when the disk is full.
+        UserError: when the training diverges.
     """
     size = config.batch_size * execution.ranks
     order = [i for batch in batches([len(row["input_ids"]) for row in rows], size, config.epochs, seed) for i in batch]
@@ -151,6 +153,7 @@ def train(
         ),
     )
     trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(Watch())
     trainer.add_callback(Recorder(journal))
     trainer.attach(checkpoints, journal, config.checkpoint_every)
     trainer.fit()

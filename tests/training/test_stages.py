@@ -212,6 +212,41 @@ def test_a_job_repeats_byte_for_byte(chain: Path) -> None:
     assert digest() == before
 
 
+WILD = {"learning_rate": 1e30}
+
+
+@pytest.mark.parametrize(
+    ("phase", "changes", "what"),
+    [
+        (
+            "sft_warmup/coder",
+            {"sft": {**TINY["sft"], **WILD, "epochs": 20}},
+            r"(loss|grad_norm) is \S+ at step 10 of 60",
+        ),
+        ("sft_warmup/coder", {"sft": {**TINY["sft"], **WILD}}, r"\S+ holds values that are not finite"),
+        (
+            "coder_grpo",
+            {"coder_grpo": {**PHASE, **WILD, "steps": 4, "checkpoint_every": 1}},
+            r"(loss|grad_norm) is nan at step \d of 4",
+        ),
+    ],
+)
+def test_a_training_that_diverges_ends_without_a_model(
+    chain: Path, tmp_path: Path, phase: str, changes: dict[str, Any], what: str
+) -> None:
+    for name in ("problems", "tokenizer", "sft_warmup", "planner_grpo"):
+        shutil.copytree(chain / name, tmp_path / name)
+    wild = profile(**changes)
+    job = {job.name: job for job in (*sft_jobs(wild, tmp_path), grpo_job(wild, tmp_path, "coder")) if job}[phase]
+    shutil.rmtree(job.folder, ignore_errors=True)
+    with pytest.raises(
+        UserError, match=rf"^the training has diverged: {what}.*; lower the learning_rate of its phase$"
+    ):
+        run_job(job.write())
+    assert not job.done
+    assert not (job.folder / "model").exists()
+
+
 def test_only_right_references_are_taught(tmp_path: Path) -> None:
     need_sandbox()
     test = {"input": "2", "output": "4"}
