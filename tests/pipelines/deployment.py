@@ -114,12 +114,13 @@ class Page:
         (found,) = result["data"].values()
         return found
 
-    def launch(self, partition: str) -> str:
-        """Start the whole chain for a partition; the run's id."""
+    def launch(self, partition: str, *overrides: str) -> str:
+        """Start the whole chain for a partition, with fields changed in the launchpad; the run's id."""
         profile, seed = partition.split("|")
         tags = {"dagster/partition": partition, "dagster/partition/profile": profile, "dagster/partition/seed": seed}
         parameters = {
             "selector": {"repositoryLocationName": "corecode", "repositoryName": "__repository__", "jobName": "train"},
+            "runConfigData": {"resources": {"run": {"config": {"overrides": overrides}}}},
             "executionMetadata": {"tags": [{"key": key, "value": value} for key, value in tags.items()]},
         }
         query = """mutation($parameters: ExecutionParams!) { launchRun(executionParams: $parameters) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -34,6 +35,8 @@ from pipelines.tracking import Tracking, run_key
 ROOT = Path(__file__).parents[2]
 SECRETS = {PASSWORD, quote(PASSWORD), quote(PASSWORD, safe=""), json.dumps(PASSWORD)[1:-1]}
 """The password of Postgres as a text, a URL and JSON would hold it."""
+LONG = ["coder_grpo.steps=60", "coder_grpo.checkpoint_every=5", "coder_grpo.validate_every=60"]
+"""A phase that can be killed between two of its checkpoints."""
 PROFILE = ["smoke", "--seed", "3", "--set", "dataset.test=60"]
 
 # Generous, since each test starts several servers and chains, and the machine may be shared.
@@ -198,7 +201,8 @@ def test_a_store_that_is_away_at_the_start_is_one_message(stores: Stores, tmp_pa
 
 def test_two_partitions_of_smoke_go_through_the_services_of_the_compose_file(using: Stores, tmp_path: Path) -> None:
     """Code location, page and daemon with the commands of the file, and the real stages: two partitions are started
-    on the page and train at once; one is canceled, a job of the other is killed and tried again. Both stores agree."""
+    on the page and train at once; one is canceled, a job of the other is killed after a checkpoint and goes on from it.
+    A third diverges by its settings, which is not tried again. Both stores agree."""
     home = tmp_path / "home"
     ports = {4000: free_port(), 3000: free_port()}
     workspace = yaml.safe_load((INFRA / "postgres" / "workspace.yaml").read_text(encoding="utf-8"))
@@ -240,33 +244,38 @@ def test_two_partitions_of_smoke_go_through_the_services_of_the_compose_file(usi
                 )
             until(lambda name=name: healthy(name), started[name], tmp_path / f"{name}.log", pause=2)
         page = Page(f"http://127.0.0.1:{ports[3000]}/graphql")
-        ids = {seed: page.launch(f"smoke|{seed}") for seed in (5, 6)}
+        ids = {seed: page.launch(f"smoke|{seed}", *LONG) for seed in (5, 6)}
         wait(lambda: {page.status(run_id) for run_id in ids.values()} == {"STARTED"})
 
         wait(lambda: list(home.glob("runs/smoke-seed6-*/planner_grpo/job.json")))
         page.terminate(ids[6])
         wait(lambda: page.status(ids[6]) == "CANCELED")
 
-        wait(lambda: job_processes(home, "smoke-seed5-", "/coder_grpo/"))
+        wait(lambda: list(home.glob("runs/smoke-seed5-*/coder_grpo/checkpoints/step-*/")))
         for pid in job_processes(home, "smoke-seed5-", "/coder_grpo/"):
             os.kill(pid, signal.SIGKILL)
-        wait(lambda: page.status(ids[5]) in ("SUCCESS", "FAILURE", "CANCELED"))
+        ids[7] = page.launch("smoke|7", "sft.learning_rate=1e30")
+        wait(lambda: {page.status(ids[seed]) for seed in (5, 7)} <= {"SUCCESS", "FAILURE", "CANCELED"})
     finally:
         for process in started.values():
             os.killpg(process.pid, signal.SIGTERM)
         for process in started.values():
             process.wait(timeout=120)
 
-    whole, canceled = (home / "runs" / f"smoke-seed{seed}-{run_id[:8]}" for seed, run_id in ids.items())
+    whole, canceled, mistaken = (home / "runs" / f"smoke-seed{seed}-{run_id[:8]}" for seed, run_id in ids.items())
     assert (dagster_status(whole), dagster_status(canceled)) == ("SUCCESS", "CANCELED")
     with open_instance(home) as instance:
         assert not [run for run in instance.get_runs() if not run.is_finished]
-        events = [record.dagster_event for record in instance.all_logs(ids[5]) if record.is_dagster_event]
-        retried = [event.step_key for event in events if event.event_type_value == "STEP_UP_FOR_RETRY"]
-        assert retried == ["coder_grpo"]
+        assert [step for step, _ in failures(instance, ids[5])] == ["coder_grpo"]
         assert "smoke|5" in instance.get_materialized_partitions(dg.AssetKey("champion"))
         assert "smoke|6" not in instance.get_materialized_partitions(dg.AssetKey("planner_grpo"))
-    ended, cut = (tracked(using, run) for run in (whole, canceled))
+        ((step, why),) = failures(instance, ids[7])
+        assert step == "sft_warmup"
+        assert "Failure: the training has diverged: " in why
+        assert len(instance.get_runs(dg.RunsFilter(tags={"dagster/partition": "smoke|7"}))) == 1
+    ended, cut, wrong = (tracked(using, run) for run in (whole, canceled, mistaken))
+    assert {name for name, run in wrong.items() if run.info.status == "FAILED"} == {mistaken.name, "sft_warmup"}
+    assert set(wrong) == {mistaken.name, "problems", "sft_warmup"}
     assert set(ended) == {whole.name, *STAGES}
     assert {run.info.status for run in ended.values()} == {"FINISHED"}
     assert {name for name, run in cut.items() if run.info.status == "KILLED"} == {canceled.name, "planner_grpo"}
@@ -274,8 +283,24 @@ def test_two_partitions_of_smoke_go_through_the_services_of_the_compose_file(usi
     assert not Tracking(home).running()
     summary = json.loads((whole / "collaboration_gain" / "summary.json").read_text(encoding="utf-8"))
     assert ended[whole.name].data.tags["corecode.digest"] == summary["digests"]["metrics"]
+    phase = whole / "coder_grpo"
+    (after,) = re.findall(r"coder_grpo continues after step (\d+)$", (phase / "job.log").read_text(), re.MULTILINE)
+    assert int(after) in range(5, 60, 5)
+    lines = [json.loads(line) for line in (phase / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    losses = {line["step"]: line["metrics"]["policy/loss"] for line in lines if "policy/loss" in line["metrics"]}
+    assert list(losses) == list(range(1, 61))
+    points = Tracking(home).client.get_metric_history(ended["coder_grpo"].info.run_id, "policy/loss")
+    assert [(point.step, point.value) for point in points] == list(losses.items())
     assert not marked(f"CORECODE_HOME={home}")
     assert files_with_a_secret(tmp_path) == []
+
+
+def failures(instance: dg.DagsterInstance, run_id: str) -> list[tuple[str | None, str]]:
+    """Each attempt of a run that failed: its step and the sentence."""
+    events = [record.dagster_event for record in instance.all_logs(run_id) if record.is_dagster_event]
+    kinds = (dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.STEP_UP_FOR_RETRY)
+    failed = [event for event in events if event is not None and event.event_type in kinds]
+    return [(event.step_key, event.event_specific_data.error.to_string()) for event in failed]
 
 
 def files_with_a_secret(folder: Path) -> list[Path]:
