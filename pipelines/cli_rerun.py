@@ -99,18 +99,28 @@ def _find(tracking: Tracking, run: str) -> Any:
 
 
 def _artifact(tracking: Tracking, run_id: str, name: str) -> dict[str, Any] | None:
-    """A JSON artifact of a run; None when there is none."""
+    """A JSON artifact of a run; None when there is none.
+
+    Raises:
+        UserError: it is damaged.
+        InfrastructureError: MLflow does not answer.
+    """
     folder, _, _ = name.rpartition("/")
-    if name not in {one.path for one in tracking.client.list_artifacts(run_id, folder or None)}:
-        return None
-    return json.loads(Path(tracking.client.download_artifacts(run_id, name)).read_text(encoding="utf-8"))
+    with tracking.answers():
+        if name not in {one.path for one in tracking.client.list_artifacts(run_id, folder or None)}:
+            return None
+        text = Path(tracking.client.download_artifacts(run_id, name)).read_bytes()
+    try:
+        return dict(json.loads(text))
+    except (ValueError, TypeError) as error:
+        raise UserError(f"the file {name} that MLflow holds of run {run_id} is damaged ({error})") from error
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """One sentence for each difference of two environments (``pipelines.provenance.environment``) that can change a
     result."""
-    if not then:
-        return ["MLflow holds no environment.json of it: nothing is known of its code, packages and machine"]
+    if not then.keys() >= {"git", "code", "versions", "packages", "machine"}:
+        return ["MLflow holds no whole environment.json of it: nothing is known of its code, packages and machine"]
     return [*_code(then, now), *_packages(then, now), *_machine(then["machine"], now["machine"])]
 
 

@@ -104,13 +104,18 @@ def one_at_a_time(folder: Path) -> Generator[None]:
         yield
 
 
+def is_plain_name(name: str) -> bool:
+    """Whether a name names something inside a folder and can lead nowhere else."""
+    return _PLAIN_NAME.fullmatch(name) is not None
+
+
 def plain_name(name: str, what: str) -> str:
     """The name, when it names something inside a folder and can lead nowhere else.
 
     Raises:
         UserError: it holds a slash, begins with a dot, or is empty; ``what`` says whose name it is.
     """
-    if not _PLAIN_NAME.fullmatch(name):
+    if not is_plain_name(name):
         raise UserError(f"{what}: {name!r} is not a name; use letters, digits, '.', '-' and '_', without slashes")
     return name
 

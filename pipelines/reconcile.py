@@ -60,12 +60,25 @@ def reconcile(tracking: Tracking, instance: DagsterInstance) -> list[str]:
             tracking.client.set_terminated(run.info.run_id, status)
             ended.append(run.info.run_name)
     for run in lost_runs(instance):
-        instance.report_run_failed(run, "The process of this run ended without a word (killed, or a power loss).")
         # Where Dagster's store went away between two stages, the last of them had ended MLflow's run in peace.
         parent = run.tags.get(MLFLOW_TAG, "")
-        if parent and tracking.client.get_run(parent).info.status == "FINISHED":
+        if parent and _says_finished(tracking, parent):
             tracking.client.set_terminated(parent, "FAILED")
+        instance.report_run_failed(run, "The process of this run ended without a word (killed, or a power loss).")
     return ended
+
+
+def _says_finished(tracking: Tracking, run_id: str) -> bool:
+    """Whether MLflow has a run as finished. Somebody may have deleted it, or it is in a store that was used before."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        info = tracking.client.get_run(run_id).info
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+            raise
+        return False
+    return (info.status, info.lifecycle_stage) == ("FINISHED", "active")
 
 
 def _end_of(tags: dict[str, str], instance: DagsterInstance) -> Status | None:

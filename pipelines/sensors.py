@@ -22,7 +22,7 @@ from typing import Any
 import dagster as dg
 
 from corecode.config import stored_profile
-from pipelines.home import home_folder
+from pipelines.home import home_folder, is_plain_name
 from pipelines.jobs import evaluate, train
 from pipelines.partitions import partition_key
 from pipelines.profiles import load_profile
@@ -46,7 +46,7 @@ def new_dataset(context: dg.SensorEvaluationContext) -> dg.SensorResult:
     path = Path(profile.dataset.path).expanduser()
     if not path.exists():
         return dg.SensorResult(skip_reason=f"{path} is not there", cursor=context.cursor)
-    before: dict[str, str] = json.loads(context.cursor or "{}")
+    before = _remembered(context.cursor)
     looks = _looks(path)
     now = {"profile": name, "looks": looks, "contents": before.get("contents", "")}
     if looks != before.get("looks") or name != before.get("profile"):
@@ -61,7 +61,7 @@ def new_dataset(context: dg.SensorEvaluationContext) -> dg.SensorResult:
     if _looks(path) != looks:
         return dg.SensorResult(skip_reason=f"{path} changed while it was read", cursor=context.cursor)
     cursor = json.dumps({**now, "contents": contents, "read": looks})
-    if before["contents"] in ("", contents):
+    if now["contents"] in ("", contents):
         return dg.SensorResult(skip_reason=f"the contents of {path} are known now", cursor=cursor)
     request = run_request(name, profile.seed, f"{name} {contents}")
     return dg.SensorResult(run_requests=[request], cursor=cursor)
@@ -74,7 +74,7 @@ def new_challenger(context: dg.SensorEvaluationContext) -> dg.SensorResult:
     if version is None or version == context.cursor:
         return dg.SensorResult(skip_reason="there is no new challenger", cursor=context.cursor)
     file = home_folder() / "runs" / name / "profile.json"
-    if not name or not file.is_file():
+    if not is_plain_name(name) or not file.is_file():
         reason = f"version {version} comes from the run {name!r}, whose folder is not here"
         return dg.SensorResult(skip_reason=reason, cursor=version)
     profile = stored_profile(file)
@@ -123,6 +123,15 @@ def after_cancel(context: dg.RunStatusSensorContext) -> None:
 
 
 SENSORS = [new_dataset, new_challenger, lost_runs, after_success, after_failure, after_cancel]
+
+
+def _remembered(cursor: str | None) -> dict[str, str]:
+    """What the last look has left. A cursor can be set by hand; one that is not ours is as good as none."""
+    try:
+        found = json.loads(cursor or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _clean_up(instance: dg.DagsterInstance) -> None:

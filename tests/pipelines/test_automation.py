@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -117,6 +118,12 @@ def test_new_problem_files_start_a_run_once(
     os.utime(data / "rl.jsonl")  # touched, not changed
     _, cursor, _ = tick(cursor)
     assert tick(cursor)[0] == []
+    for garbage in ("{", "[]", "7", '{"profile": 1}', json.dumps({"profile": str(file), "looks": "x"})):
+        requests, cursor, reason = tick(garbage)
+        assert (requests, "looks new" in reason) == ([], True)
+        assert "are known now" in tick(cursor)[2]
+    looks = json.loads(cursor)["looks"]
+    assert "are known now" in tick(json.dumps({"profile": str(file), "looks": looks}))[2]
 
 
 def test_problem_files_that_change_while_they_are_read_start_nothing(
@@ -171,6 +178,14 @@ def test_a_new_challenger_is_evaluated_once(home: Path, instance: dg.DagsterInst
     assert not second.run_requests
     assert "whose folder is not here" in second.skip_message
     assert "no new" in sensor_tick(sensors.new_challenger, instance, second.cursor).skip_message
+    (home / "outside").mkdir()
+    shutil.copy(home / "runs" / "smoke-seed4-aaaaaaaa" / "profile.json", home / "outside")
+    for number, tags in enumerate(({"corecode.run": "../outside"}, {}), 3):  # made by hand
+        client.create_model_version("corecode", (home / "model").as_uri(), tags=tags)
+        client.set_registered_model_alias("corecode", "challenger", str(number))
+        assert "whose folder is not here" in sensor_tick(sensors.new_challenger, instance, "2").skip_message
+    client.delete_model_version("corecode", "4")  # and the alias with it
+    assert sensor_tick(sensors.new_challenger, instance, "2").skip_message == "there is no new challenger"
 
 
 @pytest.fixture
@@ -206,6 +221,23 @@ def test_a_run_whose_process_was_killed_is_ended_in_both_stores(
     tracked = {run.info.run_name: run.info.status for run in store.client.search_runs([store.experiment])}
     assert tracked == {lost.run_id: "KILLED", alive.run_id: "RUNNING"}
     assert sensor_tick(sensors.lost_runs, instance).skip_message == "every open run has its process"
+
+
+def test_a_lost_run_that_mlflow_does_not_know_is_ended_all_the_same(
+    home: Path, instance: dg.DagsterInstance, dead: str
+) -> None:
+    """Its record was deleted, or is in a store that was used before."""
+    store = Tracking(home)
+    deleted, finished = (store.open(run_key(name), name, {}) for name in ("deleted", "finished"))
+    for run in (deleted, finished):
+        run.end("FINISHED")
+    store.client.delete_run(deleted.id)
+    lost = [started_run(instance, {"mlflow/run_id": known}) for known in ("0" * 32, deleted.id, finished.id)]
+    for run in lost:
+        instance.add_run_tags(run.run_id, {"corecode/process": f"{run.run_id} {dead}"})
+    assert "ended, since their process was gone" in sensor_tick(sensors.lost_runs, instance).skip_message
+    assert {instance.get_run_by_id(run.run_id).status.value for run in lost} == {"FAILURE"}
+    assert store.client.get_run(finished.id).info.status == "FAILED"
 
 
 @pytest.mark.parametrize(

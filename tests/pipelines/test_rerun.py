@@ -87,6 +87,11 @@ def test_mistakes(past: tuple[Path, dict[str, Any]], tmp_path: Path, monkeypatch
     bare.document({"name": "smoke", "warp": 9}, "profile.json")
     with pytest.raises(UserError, match="its profile is of another version"):
         recall(store, "bare")
+    for content in ("{", "[1]"):
+        (tmp_path / "profile.json").write_text(content, encoding="utf-8")
+        bare.artifact(tmp_path / "profile.json")
+        with pytest.raises(UserError, match=r"the file profile\.json that MLflow holds of run .* is damaged"):
+            recall(store, "bare")
     bare.end("FINISHED")
 
 
@@ -114,5 +119,6 @@ def test_every_difference_of_the_environment_is_said() -> None:
     then["code"] = "other"
     assert "the code that jobs run is not the same" in differences(then, now)
     assert differences({}, now) == [
-        "MLflow holds no environment.json of it: nothing is known of its code, packages and machine"
+        "MLflow holds no whole environment.json of it: nothing is known of its code, packages and machine"
     ]
+    assert differences({"git": {}}, now) == differences({}, now)
