@@ -101,7 +101,17 @@ class StoredTeam:
         """Think and write a program for each statement, with the prompts and sampling the team was evaluated with.
 
         Each statement is answered by itself: the same statement and seed give the same answer in any company.
+
+        Raises:
+            UserError: a statement alone is longer than what a role's model can read; nothing is answered then.
         """
+        for statement in statements:
+            for name, generator in self._generators.items():
+                tokens = len(generator.tokenizer.encode(statement, verbose=False))
+                if generator.context is not None and tokens >= generator.context:
+                    raise UserError(
+                        f"a statement of {tokens} tokens does not fit: the {name}'s model reads {generator.context}"
+                    )
         return [self._answer(statement, seed) for statement in statements]
 
     def _answer(self, statement: str, seed: int) -> Answer:

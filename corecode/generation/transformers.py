@@ -45,6 +45,8 @@ class TransformersGenerator:
         self.model = model
         self.tokenizer = tokenizer
         self.batch = batch
+        self.context: int | None = getattr(config, "max_position_embeddings", None)
+        """Tokens of the longest sequence that the model was made for; None where it does not say."""
         self._layers: int = config.num_hidden_layers
         declared = model.generation_config.eos_token_id
         ends = {tokenizer.eos_token_id, *(declared if isinstance(declared, list) else [declared])}

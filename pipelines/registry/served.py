@@ -37,13 +37,18 @@ class TeamModel(PythonModel):
         A part that an answer does not hold is an empty text. ``params``: ``seed`` of the sampling.
 
         Raises:
-            MlflowException: a statement is no text, or empty (over HTTP: status 400).
+            MlflowException: a statement is no text, empty, or longer than the models can read (over HTTP: status 400).
         """
+        from corecode.errors import UserError
+
         cells = [cell for value in model_input.iloc[:, 0] for cell in (value if isinstance(value, list) else [value])]
         for number, cell in enumerate(cells):
             if not isinstance(cell, str) or not cell.strip():
                 raise MlflowException.invalid_parameter_value(f"problem {number} is not a statement, but {cell!r:.80}")
-        answers = self.team.answer(cells, int((params or {}).get("seed", 0)))
+        try:
+            answers = self.team.answer(cells, int((params or {}).get("seed") or 0))
+        except UserError as error:
+            raise MlflowException.invalid_parameter_value(str(error)) from error
         return pd.DataFrame(
             {"thought": [one.thought or "" for one in answers], "program": [one.program or "" for one in answers]}
         )

@@ -115,3 +115,7 @@ def test_the_champion_answers_from_the_registry_alone(
             status, refused = post(f"{address}/invocations", {"inputs": ["Print 1.", " "]})
             assert status == 400
             assert "problem 1 is not a statement" in json.dumps(refused)
+            status, refused = post(f"{address}/invocations", {"inputs": ["Print 1.", "and 1 " * 3000]})
+            assert status == 400
+            assert "does not fit: the planner's model reads 2048" in json.dumps(refused)
+            assert post(f"{address}/invocations", {"inputs": PROBLEMS_ASKED[:1], "params": {"seed": None}})[0] == 200

@@ -47,6 +47,12 @@ def test_an_answer_depends_on_statement_and_seed_alone(folder: Path) -> None:
     assert team.answer(["Print 1."], seed=5) != together[:1]
 
 
+def test_a_statement_that_no_model_can_read_is_said_before_anything_is_answered(folder: Path) -> None:
+    team = StoredTeam(folder)
+    with pytest.raises(UserError, match=r"a statement of \d+ tokens does not fit: the planner's model reads 2048"):
+        team.answer(["Print 1.", "and then " * 2000])
+
+
 def test_a_begun_function_is_continued_and_anything_else_is_a_program() -> None:
     problem = as_problem(CONTINUED)
     assert (problem.kind, problem.entry_point, problem.continues) == ("asserts", "double", True)
