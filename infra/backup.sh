@@ -15,7 +15,8 @@ target=${1:?usage: infra/backup.sh TARGET}
 name=corecode-$(date -u +%Y%m%dT%H%M%SZ)
 [[ ! -e $target/$name ]] || { echo "error: $target/$name is there already" >&2; exit 2; }
 partial=$target/.$name.partial
-mkdir -p "$partial"
+mkdir -p "$target"
+mkdir "$partial"  # fails where another backup has begun in the same second
 trap 'rm -rf "$partial"' EXIT
 
 if [[ -n ${PGHOST:-} ]]; then
@@ -28,7 +29,8 @@ if [[ -n ${PGHOST:-} ]]; then
   if [[ $MLFLOW_ARTIFACTS == *://* ]]; then
     echo "the artifacts in $MLFLOW_ARTIFACTS are not part of this backup; keep versions of the bucket" >&2
   else
-    tar --create --file "$partial/artifacts.tar" --directory "$MLFLOW_ARTIFACTS" .
+    # 1: a file came, grew or went meanwhile. The copy of MLflow's database does not know of it yet, or no longer.
+    tar --create --file "$partial/artifacts.tar" --directory "$MLFLOW_ARTIFACTS" . || (($? == 1))
   fi
 else
   home=${CORECODE_HOME:-.corecode}
@@ -38,21 +40,30 @@ else
   python3 - "$home" "$partial/stores" <<'PYTHON'
 import pathlib, shutil, sqlite3, sys
 home, copy = map(pathlib.Path, sys.argv[1:])
-files = [path for store in ("dagster", "mlflow") for path in sorted((home / store).rglob("*")) if path.is_file()]
-files.sort(key=lambda path: path.suffix != ".db")
-for path in files:
-    if path.name.endswith((".db-wal", ".db-shm", ".db-journal", ".partial")) or path.name == "lock":
-        continue
+
+def files():
+    found = [path for store in ("dagster", "mlflow") for path in sorted((home / store).rglob("*")) if path.is_file()]
+    return [path for path in found if not path.name.endswith((".db-wal", ".db-shm", ".db-journal", ".partial"))]
+
+def place(path):
     to = copy / path.relative_to(home)
     to.parent.mkdir(parents=True, exist_ok=True)
+    return to
+
+for path in files():
     if path.suffix == ".db":
-        source, target = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True), sqlite3.connect(to)
+        source = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        target = sqlite3.connect(place(path))
         with target:
             source.backup(target)
         source.close()
         target.close()
-    else:
-        shutil.copy2(path, to)
+for path in files():  # looked for again: what came while the databases were copied may be known to them
+    if path.suffix != ".db" and path.name != "lock":
+        try:
+            shutil.copy2(path, place(path))
+        except FileNotFoundError:
+            pass  # removed since it was found
 PYTHON
   tar --create --file "$partial/stores.tar" --directory "$partial/stores" .
   rm -rf "$partial/stores"

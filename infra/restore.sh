@@ -43,7 +43,11 @@ else
   for store in dagster mlflow; do
     [[ ! -e $home/$store ]] || fail "$home/$store is there already; move it away and restore then"
   done
-  mkdir -p "$home"
-  tar --extract --file "$backup/stores.tar" --directory "$home"
+  partial=$home/.restore.partial
+  rm -rf "$partial"
+  mkdir -p "$partial"
+  trap 'rm -rf "$partial"' EXIT
+  tar --extract --file "$backup/stores.tar" --directory "$partial"
+  mv "$partial"/* "$home"
 fi
 echo "restored $backup"

@@ -169,9 +169,90 @@ def test_a_local_backup_comes_back(tmp_path: Path) -> None:
     assert not list(home.rglob("*lock"))
 
 
-def script(name: str, argument: str, home: Path) -> subprocess.CompletedProcess[str]:
+def test_what_comes_and_goes_while_a_local_backup_is_made(tmp_path: Path) -> None:
+    """Artifacts are looked for after the databases are copied; one that is removed then does not end the backup."""
+    home = tmp_path / "home of mine"
+    artifacts = home / "mlflow" / "artifacts"
+    artifacts.mkdir(parents=True)
+    for name in ("before", "removed"):
+        (artifacts / name).write_text(name, encoding="utf-8")
+    sqlite3.connect(home / "mlflow" / "mlflow.db").close()
+    (tmp_path / "sitecustomize.py").write_text(
+        "import pathlib, shutil, sqlite3\n"
+        f"artifacts = pathlib.Path({str(artifacts)!r})\n"
+        "connect, copy2 = sqlite3.connect, shutil.copy2\n"
+        "def connects(*given, **named):\n"
+        "    (artifacts / 'meanwhile').write_text('meanwhile')\n"
+        "    return connect(*given, **named)\n"
+        "def copies(source, target):\n"
+        "    (artifacts / 'removed').unlink(missing_ok=True)\n"
+        "    return copy2(source, target)\n"
+        "sqlite3.connect, shutil.copy2 = connects, copies\n",
+        encoding="utf-8",
+    )
+    done = script("backup.sh", str(tmp_path / "backups of mine"), home, PYTHONPATH=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    home.rename(tmp_path / "lost")
+    assert script("restore.sh", done.stdout.splitlines()[-1], home).returncode == 0
+    assert {path.name for path in artifacts.iterdir()} == {"before", "meanwhile"}
+    assert {path.name for path in home.iterdir()} == {"mlflow"}
+
+
+def test_artifacts_that_grow_while_they_are_copied_do_not_end_a_backup(tmp_path: Path) -> None:
+    artifacts, programs = tmp_path / "artifacts", tmp_path / "bin"
+    artifacts.mkdir()
+    programs.mkdir()
+    (artifacts / "growing").write_bytes(bytes(100_000))
+    (programs / "pg_dump").write_text('#!/bin/sh\necho dump >"$5"\n', encoding="utf-8")
+    (programs / "pg_dump").chmod(0o755)
+    server = {
+        "PGHOST": "db.example",
+        "MLFLOW_ARTIFACTS": str(artifacts),
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "TAR_OPTIONS": f"--checkpoint=1 --checkpoint-action=exec='echo >>{artifacts}/growing'",
+    }
+    done = script("backup.sh", str(tmp_path / "backups"), tmp_path / "home", **server)
+    assert "file changed as we read it" in done.stderr
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in Path(done.stdout.strip()).iterdir()} == {
+        *("SHA256SUMS", "artifacts.tar", "dagster.dump", "kind", "mlflow.dump")
+    }
+    missing = {**server, "MLFLOW_ARTIFACTS": str(tmp_path / "nowhere"), "TAR_OPTIONS": ""}
+    failed = script("backup.sh", str(tmp_path / "others"), tmp_path / "home", **missing)
+    assert failed.returncode != 0
+    assert list((tmp_path / "others").iterdir()) == []
+
+
+def test_two_backups_in_one_second_do_not_share_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "date").write_text("#!/bin/sh\necho now\n", encoding="utf-8")
+    (tmp_path / "bin" / "date").chmod(0o755)
+    (tmp_path / "home" / "dagster").mkdir(parents=True)
+    begun = tmp_path / "backups" / ".corecode-now.partial"
+    begun.mkdir(parents=True)
+    (begun / "kind").touch()
+    refused = script("backup.sh", str(begun.parent), tmp_path / "home", PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
+    assert refused.returncode != 0
+    assert [path.name for path in begun.iterdir()] == ["kind"]
+    assert [path.name for path in begun.parent.iterdir()] == [begun.name]
+
+
+def test_a_restore_that_is_interrupted_leaves_no_half_store(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "mlflow").mkdir(parents=True)
+    (home / "mlflow" / "file").write_bytes(bytes(100_000))
+    backup = script("backup.sh", str(tmp_path / "backups"), home).stdout.splitlines()[-1]
+    home.rename(tmp_path / "lost")
+    stops = {"TAR_OPTIONS": "--checkpoint=3 --checkpoint-action=exec='kill -TERM $PPID'"}
+    assert script("restore.sh", backup, home, **stops).returncode != 0
+    assert not (home / "mlflow").exists()
+    assert script("restore.sh", backup, home).returncode == 0
+    assert (home / "mlflow" / "file").stat().st_size == 100_000
+
+
+def script(name: str, argument: str, home: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     kept = {variable: value for variable, value in os.environ.items() if not variable.startswith("PG")}
-    environment = {**kept, "CORECODE_HOME": str(home)}
+    environment = {**kept, "CORECODE_HOME": str(home), **variables}
     return subprocess.run([str(INFRA / name), argument], capture_output=True, text=True, env=environment)
 
 
