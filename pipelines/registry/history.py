@@ -117,9 +117,12 @@ class State:
 
     @property
     def challenger(self) -> Entry | None:
-        """The team that was offered last, unless it became champion."""
+        """The team that was offered last, unless it became champion, by itself or by force."""
         offers = [entry for entry in self.entries if entry.request.kind == "offer"]
-        return offers[-1] if offers and not offers[-1].promoted else None
+        if not offers or offers[-1].promoted:
+            return None
+        champion = self.champion
+        return None if champion and champion.request.content == offers[-1].request.content else offers[-1]
 
     def entry(self, version: int) -> Entry | None:
         return next((entry for entry in self.entries if entry.version == version), None)
@@ -163,7 +166,11 @@ def decide(entry: Entry, state: State, scores: Callable[[Entry], Scores]) -> Fin
         return Finding(
             "held", f"held: it was rolled back ({state.withdrawn[request.content]}); only force brings it back"
         )
-    return compare(scores(entry), scores(champion), champion.request.run, request.criteria)
+    try:
+        offered, present = scores(entry), scores(champion)
+    except UserError as error:  # nothing is gained by asking again, and what comes after must not wait for it
+        return Finding("refused", f"refused: nothing can be compared with {champion.request.run}: {error}")
+    return compare(offered, present, champion.request.run, request.criteria)
 
 
 def read_entry(version: int, source: str, run_id: str | None, tags: Mapping[str, str]) -> Entry:

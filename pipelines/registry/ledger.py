@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corecode.errors import InfrastructureError
+from corecode.errors import InfrastructureError, UserError
 from pipelines.redact import redact, shown_cause
 from pipelines.registry import MODEL
 from pipelines.registry.gate import Finding
@@ -210,10 +210,24 @@ class Ledger:
         return f"{uri.rstrip('/')}/artifacts"
 
     def scores(self, entry: Entry) -> Scores:
-        """The scores that came with a version."""
+        """The scores that came with a version.
+
+        Raises:
+            UserError: the store answers, and they are not there or damaged.
+            InfrastructureError: the store does not answer.
+        """
+        import mlflow.artifacts
+
         key = entry.request.content
         if key not in self._scores:
+            damaged = UserError(f"the scores of version {entry.version} are not in MLflow any more, or damaged")
+            location = self.location(entry)
             with tempfile.TemporaryDirectory() as folder, self.answering():
-                fetch(f"{self.location(entry)}/{SCORES}", Path(folder) / SCORES)
-                self._scores[key] = read_scores(Path(folder))
+                if SCORES not in {Path(one.path).name for one in mlflow.artifacts.list_artifacts(location)}:
+                    raise damaged
+                fetch(f"{location}/{SCORES}", Path(folder) / SCORES)
+                try:
+                    self._scores[key] = read_scores(Path(folder))
+                except UserError as error:
+                    raise damaged from error
         return self._scores[key]

@@ -168,6 +168,8 @@ def test_the_challenger_is_the_last_team_offered_until_it_is_champion() -> None:
     story.step("offer", "b")
     assert story.state.challenger is not None
     assert story.state.challenger.request.run == "b"
+    story.step("force", "b")
+    assert story.state.challenger is None
     story.step("offer", "c")
     assert story.state.challenger is None
 
@@ -302,6 +304,49 @@ def test_files_that_may_run_code_are_refused_each_time(home: Path) -> None:
         with pytest.raises(InfrastructureError, match=r"version 1 in MLflow is damaged: .*pickled objects"):
             champion_folder(home, store)
     assert [path.name for path in (home / "champions").iterdir()] == ["lock"]
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_text('{"measures": {}}')])
+def test_a_champion_whose_scores_are_lost_blocks_nobody(home: Path, damage: Callable[[Path], Any]) -> None:
+    store = Tracking(home)
+    promote(PROFILE, make_run(home, "lost", 60), home, store)
+    damage(Path(Ledger(store).location(Ledger(store).read()[0]).removeprefix("file://")) / "scores.json")
+    run = make_run(home, "better", 180)
+    for _ in range(2):
+        refused = promote(PROFILE, run, home, store)
+        assert (refused.outcome, refused.version) == ("refused", 2)
+        assert "nothing can be compared with lost: the scores of version 1 are not in MLflow any more" in refused.reason
+    assert promote(PROFILE, run, home, store, force="looked at it").champion
+    assert Ledger(store).aliases() == {"champion": 3}
+
+
+def test_versions_that_are_deleted_by_hand_are_not_missed(home: Path) -> None:
+    store = Tracking(home)
+    runs = [make_run(home, name, right) for name, right in (("a", 20), ("b", 100), ("c", 190))]
+    for run in runs:
+        promote(PROFILE, run, home, store)
+    store.client.delete_model_version("corecode", "3")  # the champion, and its alias with it
+    assert Ledger(store).aliases() == {}
+    assert rollback(home, store, None, "back from b").run == "a"
+    assert promote(PROFILE, runs[2], home, store).champion
+    store.client.delete_registered_model_alias("corecode", "champion")
+    assert promote(PROFILE, runs[2], home, store).reason == "already the champion"
+    assert tags_of(store)["corecode.run"] == "c"
+    store.client.delete_registered_model("corecode")
+    assert promote(PROFILE, runs[0], home, store).reason == "the first champion"
+    assert (home / "champion").resolve().name.startswith("a-")
+
+
+def test_a_version_that_somebody_registered_is_left_alone(home: Path) -> None:
+    store = Tracking(home)
+    store.client.create_registered_model("corecode")
+    store.client.create_model_version("corecode", (home / "model").as_uri())
+    store.client.set_registered_model_alias("corecode", "champion", "1")
+    assert promote(PROFILE, make_run(home, "a", 20), home, store).reason == "the first champion"
+    assert Ledger(store).aliases() == {"champion": 2}
+    assert champion_folder(home, store, "1") is None
+    with pytest.raises(UserError, match="no such version"):
+        rollback(home, store, 1, "")
 
 
 def test_the_evaluation_digest_covers_problems_and_protocol(tmp_path: Path) -> None:
