@@ -14,6 +14,7 @@ import yaml
 from assets.options import TRAINING_POOL
 from corecode.errors import InfrastructureError, UserError
 from pipelines.home import one_at_a_time, write_text
+from pipelines.redact import reason
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -118,9 +119,9 @@ def _store_errors(folder: Path) -> Generator[None]:
         cause = _cause(error, SQLAlchemyError)
         if cause is None:
             raise
-        reason = " ".join(str(getattr(cause, "orig", None) or cause).split())[:300]
+        said = reason(getattr(cause, "orig", None) or cause)
         raise InfrastructureError(
-            f"Dagster's stores ({folder / 'dagster.yaml'}) do not answer: {reason}; "
+            f"Dagster's stores ({folder / 'dagster.yaml'}) do not answer: {said}; "
             "start the database and run again (finished stages stay in the run's folder)"
         ) from error
     finally:

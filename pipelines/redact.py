@@ -26,6 +26,11 @@ def redact(text: str) -> str:
     return _CREDENTIALS.sub(r"\1", text)
 
 
+def reason(error: object, longest: int = 300) -> str:
+    """What an error says, on one line. It is cut after its secrets are masked: half of one would not be found."""
+    return redact(" ".join(str(error).split()))[:longest]
+
+
 def _secrets() -> Iterator[str]:
     for name, value in os.environ.items():
         found = _PASSWORD_OF_ADDRESS.search(value)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from corecode.errors import InfrastructureError
 from pipelines import unsent
 from pipelines.home import existing_home, home_folder, one_at_a_time
-from pipelines.redact import redact, shown_cause
+from pipelines.redact import reason, redact, shown_cause
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -163,9 +163,8 @@ class Tracking:
         try:
             yield
         except Exception as error:
-            reason = redact(" ".join(str(error).split())[:300])
             raise InfrastructureError(
-                f"MLflow at {self.shown} does not answer; start it or unset MLFLOW_TRACKING_URI ({reason})"
+                f"MLflow at {self.shown} does not answer; start it or unset MLFLOW_TRACKING_URI ({reason(error)})"
             ) from shown_cause(error)
 
     def _find_experiment(self, client: MlflowClient) -> str:
@@ -237,7 +236,7 @@ class TrackedRun:
         try:
             action(self.store.client)
         except Exception as error:  # whatever the store raises: training goes on
-            sentence = redact(f"MLflow: {what} was not written: {' '.join(str(error).split())[:200]}")
+            sentence = f"MLflow: {redact(what)} was not written: {reason(error, 200)}"
             self.problems.append(sentence)
             log.warning(sentence)
             return False

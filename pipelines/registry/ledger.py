@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corecode.errors import InfrastructureError, UserError
-from pipelines.redact import redact, shown_cause
+from pipelines.redact import reason, shown_cause
 from pipelines.registry import MODEL
 from pipelines.registry.gate import Finding
 from pipelines.registry.history import Entry, Request, State, decide, read_entry
@@ -45,8 +45,7 @@ class Ledger:
         try:
             yield
         except (MlflowException, OSError) as error:
-            reason = redact(" ".join(str(error).split())[:300])
-            raise InfrastructureError(f"the registry in MLflow at {self._store.shown} failed: {reason}") from (
+            raise InfrastructureError(f"the registry in MLflow at {self._store.shown} failed: {reason(error)}") from (
                 shown_cause(error)
             )
 

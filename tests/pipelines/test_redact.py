@@ -92,6 +92,19 @@ def test_tags_parameters_and_problems(new_home: Callable[[str], Path], monkeypat
     assert "no route to http://host/v1" in run.problems[0]
 
 
+@pytest.mark.parametrize("before", range(275, 301))
+def test_half_a_secret_is_not_shown_either(before: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long message is cut, wherever its end falls: within a token, or within an address before its @."""
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    for secret, text in ((TOKEN, TOKEN), (PASSWORD, f"http://me:{PASSWORD}@host/api")):
+        store = Tracking(Path("unused"))
+        with pytest.raises(InfrastructureError) as raised, store.answers():
+            raise ConnectionError("x" * before + text + " refused" * 40)
+        shown = str(raised.value)
+        assert "x" * before in shown
+        assert secret[:4] not in shown
+
+
 def test_a_cause_that_holds_a_secret_is_not_shown() -> None:
     plain, secret = ValueError("no answer"), ConnectionError(f"http://me:{PASSWORD}@host/api refused")
     assert shown_cause(plain) is plain
