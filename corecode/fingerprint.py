@@ -65,7 +65,7 @@ def content_key(spec: Mapping[str, Any]) -> str | None:
     run = Path(spec["run"])
     try:
         problems = {split: file_digest(run / "problems" / f"{split}.jsonl") for split in READS[spec["kind"]]}
-        weights = {role: _weights(spec["profile"], run, role, folder) for role, folder in spec["weights"].items()}
+        weights = {role: _weights(spec["profile"], run, folder) for role, folder in spec["weights"].items()}
     except FileNotFoundError:
         return None
     if None in weights.values():
@@ -76,7 +76,7 @@ def content_key(spec: Mapping[str, Any]) -> str | None:
         "weights": weights,
         "deepspeed": spec["deepspeed"] and file_digest(Path(spec["deepspeed"])),
         "code": code_digest(),
-        "versions": _versions(),
+        "versions": library_versions(),
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
@@ -112,13 +112,26 @@ def _writes_program(spec: Mapping[str, Any]) -> bool:
     return spec["team"][-1] == spec["role"]
 
 
-def _weights(profile: Mapping[str, Any], run: Path, role: str, folder: str) -> str | None:
+def _weights(profile: Mapping[str, Any], run: Path, folder: str) -> str | None:
     """What identifies the weights that a role starts from; None when nothing does."""
-    if not folder.startswith(BASE):
-        return folder_digest(run / folder / MODEL)
-    model = profile["model"]
+    if folder.startswith(BASE):
+        return base_identity(profile["model"], folder, run / TOKENIZER)
+    return folder_digest(run / folder / MODEL)
+
+
+def base_identity(model: Mapping[str, Any], folder: str, tokenizer: Path) -> str | None:
+    """What identifies the untrained model of a role; None for one of the hub that was never downloaded.
+
+    Args:
+        model: the section ``model`` of a profile.
+        folder: ``base/<role>``.
+        tokenizer: folder of the run's tokenizer; read for a model made from nothing alone.
+
+    Raises:
+        FileNotFoundError: the tokenizer is not there.
+    """
     if model["scratch"] is not None:  # its random weights follow from the seed, the sizes and the tokenizer
-        return f"scratch {folder} {folder_digest(run / TOKENIZER)}"
+        return f"scratch {folder} {folder_digest(tokenizer)}"
     if model["package"] is not None:
         return f"package {model['package']} {metadata.version(model['package'])}"
     local = Path(model["path"]).expanduser()
@@ -179,7 +192,8 @@ def _code(path: Path) -> str:
     return ast.dump(ast.parse(text)) if path.suffix == ".py" else text
 
 
-def _versions() -> dict[str, str]:
+def library_versions() -> dict[str, str]:
+    """Versions of Python and of the libraries that compute."""
     versions = {"python": platform.python_version()}
     for name in LIBRARIES:
         try:

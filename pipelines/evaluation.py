@@ -59,14 +59,15 @@ class Source:
     seed: int
     """The seed that the weights were made with."""
 
-    def has(self, folder: str) -> bool:
-        """Whether a stage's weights are among the links."""
+    def model(self, folder: str) -> Path | None:
+        """Where a stage's model is; None when it is not among the links."""
         wanted = f"{folder}/model"
-        return any(
-            (target / wanted[len(name) :].lstrip("/")).is_dir()
+        places = (
+            target / wanted[len(name) :].lstrip("/")
             for name, target in self.links.items()
             if f"{wanted}/".startswith(f"{name}/")
         )
+        return next((place for place in places if place.is_dir()), None)
 
     def problems(self, split: str) -> list[Problem]:
         """A split of the run's problems; made again from the profile where there is no run."""
@@ -96,7 +97,7 @@ def run_evaluation(request: Request) -> Path:
     jobs = evaluation_jobs(profile, Path())
     trained = _check_weights(jobs, source)
     problems, left_out = _problems(request, source, trained)
-    digest = _digest(profile, source, problems)
+    digest = _digest(jobs, source, problems)
     folder = prepare_home(needed_bytes(profile)) / "runs" / f"{profile.name}-eval-{digest[:8]}"
     _say(f"{len(profile.evaluation.arms)} arms on {len(problems)} problems in {folder}")
     if left_out:
@@ -172,7 +173,7 @@ def _check_weights(jobs: Sequence[Job], source: Source) -> bool:
     weights = {(str(job.spec["arm"]), str(folder)) for job in jobs for folder in job.spec["weights"].values()}
     for arm, folder in sorted(weights):
         if not folder.startswith("base/"):
-            if not source.has(folder):
+            if source.model(folder) is None:
                 raise UserError(
                     f"arm {arm} needs the weights {folder}, which {source.name} does not have; give a run or team that"
                     " has them with --run or --model"
@@ -206,11 +207,23 @@ def _problems(request: Request, source: Source, trained: bool) -> tuple[list[Pro
     return problems[: request.limit], left_out
 
 
-def _digest(profile: Profile, source: Source, problems: Sequence[Problem]) -> str:
+def _digest(jobs: Sequence[Job], source: Source, problems: Sequence[Problem]) -> str:
+    from corecode.fingerprint import base_identity, code_digest, folder_digest, library_versions
+
+    tokenizer, weights = source.links.get("tokenizer", Path()), dict[str, str | None]()
+    for folder in sorted({str(folder) for job in jobs for folder in job.spec["weights"].values()}):
+        model = source.model(folder)
+        weights[folder] = (
+            base_identity(source.profile.model.model_dump(), folder, tokenizer)
+            if model is None
+            else folder_digest(model)
+        )
     facts = {
-        "profile": profile.model_dump(mode="json"),
-        "weights": {name: str(target.resolve()) for name, target in source.links.items()},
+        "profile": source.profile.model_dump(mode="json"),
+        "weights": weights,
         "problems": [problem.model_dump(mode="json") for problem in problems],
+        "code": code_digest(),
+        "versions": library_versions(),
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 

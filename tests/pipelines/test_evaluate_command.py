@@ -141,6 +141,19 @@ def test_finished_arms_serve_other_evaluations(home: Path) -> None:
     assert rows(second)["sft__alone/T1.jsonl"] == rows(first)["sft__alone/T1.jsonl"]
 
 
+def test_other_weights_of_the_same_name_are_another_evaluation(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder is found again by what the weights are, not by where they lie."""
+    monkeypatch.setattr("pipelines.evaluation._launch", lambda *_: None)
+    monkeypatch.setattr("corecode.evaluation.build_report", lambda _, folder, *__: folder)
+    request = Request(("sft/team",), run="first")
+    first = run_evaluation(request)
+    assert run_evaluation(request) == first
+    (home / "runs" / "first").rename(home / "runs" / "moved")
+    assert run_evaluation(Request(("sft/team",), run="moved")) == first
+    (home / "runs" / "moved" / "sft_warmup" / "coder" / "model" / "model.safetensors").write_bytes(b"others")
+    assert run_evaluation(Request(("sft/team",), run="moved")) != first
+
+
 @pytest.mark.parametrize(
     ("request_", "sentence"),
     [
@@ -197,8 +210,8 @@ def test_a_team_in_a_folder_is_a_source(home: Path, tmp_path: Path) -> None:
     )
     (team / "team.json").write_text(description.model_dump_json(by_alias=True))
     source = open_source(Request(("final/team",), model=str(team)))
-    assert source.has("planner_grpo")
-    assert source.has("coder_grpo")
-    assert not source.has("sft_warmup/coder")
+    assert source.model("planner_grpo") == team / "planner"
+    assert source.model("coder_grpo") == team / "coder"
+    assert source.model("sft_warmup/coder") is None
     assert source.profile.evaluation.arms == ["final/team"]
     assert source.problems("test")[0].id == "dials-test-00000"
