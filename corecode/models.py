@@ -282,6 +282,8 @@ def _converted(package: str) -> Path:
     # As shipped, padding and end are one token, so a trainer that hides padding would hide the end of every answer.
     tokenizer.pad_token = tokenizer.unk_token
     model = _loaded(AutoModelForCausalLM.from_pretrained, shipped, gguf_file=weights, dtype=torch.float32)
+    # transformers before 5.24 takes the beginning of a turn for the end of one.
+    tokenizer.eos_token = tokenizer.convert_ids_to_tokens(model.config.eos_token_id)
     # The weights are plain numbers by now; these two would only make saving refuse them.
     model.hf_quantizer = None
     del model.config.quantization_config

@@ -8,6 +8,7 @@ temperatures cost a fraction.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -48,6 +49,9 @@ class TransformersGenerator:
         self.context: int | None = getattr(config, "max_position_embeddings", None)
         """Tokens of the longest sequence that the model was made for; None where it does not say."""
         self._layers: int = config.num_hidden_layers
+        whole: Any = model.get_base_model() if hasattr(model, "get_base_model") else model  # of one with adapters
+        # Newer versions of transformers call the argument "cache", and older ones ignore one of that name.
+        self._cache = "cache" if "cache" in inspect.signature(whole.forward).parameters else "past_key_values"
         declared = model.generation_config.eos_token_id
         ends = {tokenizer.eos_token_id, *(declared if isinstance(declared, list) else [declared])}
         self._ends: frozenset[int] = frozenset(end for end in ends if end is not None)
@@ -71,10 +75,11 @@ class TransformersGenerator:
         """See :class:`~corecode.generation.generator.Generator`."""
         ended = None if listener is None else self.listening(listener)
         sampled = self.sample(self.render(chats), n, sampling, seed, ended)
-        texts = self.tokenizer.batch_decode([ids for group in sampled for ids in group], skip_special_tokens=True)
+        answers = [ids for group in sampled for ids in group]
+        texts = self.tokenizer.batch_decode(answers, skip_special_tokens=True) if answers else []
         completions = [
             Completion(text, tuple(ids), len(ids), ids[-1] not in self._ends)
-            for text, ids in zip(texts, (ids for group in sampled for ids in group), strict=True)
+            for text, ids in zip(texts, answers, strict=True)
         ]
         return [completions[i : i + n] for i in range(0, len(completions), n)]
 
@@ -195,9 +200,9 @@ class TransformersGenerator:
             input_ids=ids,
             attention_mask=mask,
             position_ids=positions,
-            cache=cache,
             use_cache=True,
             logits_to_keep=1,
+            **{self._cache: cache},
         )
         return output.logits[:, -1].float()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pytest
@@ -52,6 +53,25 @@ def test_a_listener_hears_each_answer_that_ends(model: Any, tokenizer: Any) -> N
     assert len(ended) > 3
     assert sorted(heard, key=repr) == sorted(ended, key=repr)
     assert generator.generate(chats(TEXTS), 16, sampling, 1) == answers
+
+
+def test_the_cache_arrives_under_either_of_its_names(model: Any, tokenizer: Any) -> None:
+    """A model ignores an argument that it does not know, and would then see the last token alone."""
+    here = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
+
+    class Newer(type(model)):
+        def forward(self, cache: Any = None, **given: Any) -> Any:
+            return super().forward(**{here: cache}, **given)
+
+    class Older(type(model)):
+        def forward(self, past_key_values: Any = None, **given: Any) -> Any:
+            return super().forward(**{here: past_key_values}, **given)
+
+    expected = TransformersGenerator(model, tokenizer, 64).generate(chats(TEXTS), 1, GREEDY, 0)
+    for kind in (Newer, Older):
+        named = kind(model.config).eval()
+        named.load_state_dict(model.state_dict())
+        assert TransformersGenerator(named, tokenizer, 64).generate(chats(TEXTS), 1, GREEDY, 0) == expected
 
 
 def test_grouped_query_attention_equals_generate(tokenizer: Any) -> None:

@@ -31,6 +31,15 @@ def test_the_lock_fits_what_the_project_asks_for() -> None:
             assert needed.specifier.contains(pins[name]), f"{needed}: run make lock"
 
 
+def test_vllm_can_be_installed_beside_the_project() -> None:
+    """What the pinned vLLM asks for, as its package says."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["optional-dependencies"]["gpu"] == ["vllm==0.31.0"]
+    needed = {"torch": "2.13.0", "transformers": "5.17.0", "trl": "1.16.0", "deepspeed": "0.19.8"}
+    asked = {one.name: one.specifier for one in map(Requirement, project["dependencies"])}
+    assert [name for name, version in needed.items() if not asked[name].contains(version)] == []
+
+
 def test_the_lock_is_what_is_needed_here() -> None:
     found = closure()
     assert found["torch"] == metadata.version("torch").partition("+")[0]
