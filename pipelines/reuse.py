@@ -77,11 +77,11 @@ class Cache:
         partial = job.folder.with_name(f"{job.folder.name}.reused")
         shutil.rmtree(partial, ignore_errors=True)
         try:
-            entry = json.loads(path.read_text(encoding="utf-8"))
+            entry = _read(path)
             source = self.home / "runs" / entry["run"] / entry["output"]
             for name in entry["files"]:
                 _share(source / name, partial / name, link=name.startswith(f"{MODEL}/"))
-        except FileNotFoundError:  # that run was deleted
+        except (FileNotFoundError, ValueError):  # that run was deleted, or the entry is damaged
             path.unlink(missing_ok=True)
             shutil.rmtree(partial, ignore_errors=True)
             return None
@@ -106,6 +106,25 @@ def reused_from(job: Job) -> str | None:
     """The run whose work a finished job's folder holds; None when it is this run's own."""
     found: dict[str, Any] = json.loads((job.folder / RESULT).read_text(encoding="utf-8"))
     return found.get("reused_from")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """An entry of the cache.
+
+    Raises:
+        FileNotFoundError: it was removed meanwhile.
+        ValueError: it is damaged, or names a file outside of its job's folder.
+    """
+    entry = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        names = [entry["run"], entry["output"], *entry["files"]]
+        if not isinstance(entry["done_by"], str) or RESULT not in names:
+            raise ValueError(f"{path} describes no finished job")
+        if any(Path(name).is_absolute() or ".." in Path(name).parts for name in names):
+            raise ValueError(f"{path} names files elsewhere")
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{path} describes no finished job ({error})") from error
+    return entry
 
 
 def _run_of(job: Job) -> str:

@@ -160,6 +160,20 @@ def test_a_damaged_copy_is_not_used(home: Home) -> None:
     assert home.run("third") == set()
 
 
+def test_a_damaged_entry_is_passed_over(home: Home) -> None:
+    home.run("first")
+    (home.folder / "secret").write_text("mine")
+    job = keyed(next(jobs_of(load_profile("smoke", [ARMS]), home.folder / "runs" / "first")))
+    entry = home.folder / "cache" / str(job.key) / "first.json"
+    whole = json.loads(entry.read_text())
+    outside = {**whole, "output": "../../..", "files": {"secret": fingerprint.file_digest(home.folder / "secret")}}
+    for number, damaged in enumerate(["", "{", "[]", "{}", json.dumps({**whole, "files": {}}), json.dumps(outside)]):
+        entry.write_text(damaged)
+        assert home.run(f"again{number}") == {"sft_warmup/planner"}
+        assert not list(home.folder.rglob("*.reused"))
+        shutil.rmtree(home.folder / "runs" / f"again{number}")
+
+
 def test_runs_that_do_the_same_at_once_do_not_disturb_each_other(home: Home) -> None:
     """A job that four runs have done is entered by them while four others look for it."""
 
