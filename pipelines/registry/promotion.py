@@ -18,7 +18,7 @@ from corecode.config import Profile
 from corecode.errors import InfrastructureError, UserError
 from pipelines.home import one_at_a_time
 from pipelines.owners import person
-from pipelines.redact import redact
+from pipelines.redact import reason as one_line
 from pipelines.registry.gate import Criteria, Outcome
 from pipelines.registry.history import Entry, Kind, Request, State
 from pipelines.registry.ledger import Ledger
@@ -28,6 +28,9 @@ from pipelines.tracking import run_key
 
 if TYPE_CHECKING:
     from pipelines.tracking import Tracking
+
+LONGEST_REASON = 500
+"""Characters of a reason that are kept."""
 
 
 @dataclass(frozen=True)
@@ -217,7 +220,7 @@ def _request(
         digest=digest,
         pass_at_1=pass_at_1,
         criteria=criteria,
-        asked=redact(asked),
+        asked=one_line(asked, LONGEST_REASON),
         champion_then=champion_then,
         by=person(),
         at=datetime.now(UTC).isoformat(timespec="seconds"),

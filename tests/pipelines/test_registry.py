@@ -238,7 +238,7 @@ def test_margin_force_and_rollback(home: Path) -> None:
     with pytest.raises(UserError, match="first is the first champion"):
         rollback(home, store, None, "")
     assert "only force brings it back" in promote(PROFILE, second, home, store).reason
-    forced = promote(PROFILE, second, home, store, force="it was the prompt")
+    forced = promote(PROFILE, second, home, store, force="it was\n  the prompt")
     assert (forced.champion, forced.reason) == (True, "forced: it was the prompt")
     assert rollback(home, store, 1, "again").run == "first"
     for to, sentence in ((99, "no such version"), (2, "was never champion"), (1, "is the champion already")):
