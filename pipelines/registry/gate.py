@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -22,6 +23,11 @@ class Criteria:
 
     margin: float = 0.0
     guards: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what compares with nothing, and so would let any team pass."""
+        if not 0 <= self.margin < 1 or not all(0 <= loss < math.inf for loss in self.guards.values()):
+            raise ValueError(f"no criteria: margin {self.margin}, guards {dict(self.guards)}")
 
     def text(self) -> str:
         return json.dumps({"margin": self.margin, "guards": dict(self.guards)}, sort_keys=True)

@@ -66,6 +66,7 @@ def test_mistakes(corecode: Callable[..., Outcome], tmp_path: Path, monkeypatch:
         refused(f"the home folder {home} does not exist; set CORECODE_HOME", *command)
     refused("--force: give the reason", "promote", "nothing", "--force", " ")
     refused("Invalid value", "promote", "nothing", "--margin", "2")
+    refused("Invalid value", "promote", "nothing", "--margin", "nan")
     refused("Invalid value", "rollback", "--to", "x")
     assert not home.exists()
     home.mkdir()

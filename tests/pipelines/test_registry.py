@@ -177,7 +177,15 @@ def test_the_challenger_is_the_last_team_offered_until_it_is_champion() -> None:
 def test_damaged_tags_are_noticed() -> None:
     request = Request("t", "offer", "run", "c" * 64, "d", 0.5, CRITERIA, "", 0, "me", "now")
     assert read_entry(1, "models:/m", None, request.tags()).request == request
-    for change in ({"run": "../../etc"}, {"run": "/etc"}, {"kind": "x"}, {"criteria": "["}, {"content": "../c"}):
+    for change in (
+        {"run": "../../etc"},
+        {"run": "/etc"},
+        {"kind": "x"},
+        {"criteria": "["},
+        {"content": "../c"},
+        {"criteria": '{"margin": NaN, "guards": {}}'},
+        {"criteria": '{"margin": 0, "guards": {"apr": NaN}}'},
+    ):
         tags = request.tags() | {f"corecode.{name}": value for name, value in change.items()}
         with pytest.raises(ValueError, match=r"."):
             read_entry(1, "models:/m", None, tags)
