@@ -89,7 +89,8 @@ class ModelConfig(Section):
     lora: LoraConfig | None = None
     """Train adapters instead of all weights."""
     dtype: Literal["float32", "bfloat16"] = "float32"
-    """Type of the weights."""
+    """Type of the weights. All weights of a ``bfloat16`` model are trained by DeepSpeed on GPUs alone, which keeps a
+    float32 copy of them; adapters are trained anywhere."""
 
     @model_validator(mode="after")
     def _one_source(self) -> ModelConfig:
@@ -365,6 +366,18 @@ class Profile(Section):
         minutes = self.expected_minutes
         time = "" if minutes is None else f"about {minutes:g} minute{'' if minutes == 1 else 's'}"
         return " on ".join(part for part in (time, self.hardware) if part)
+
+    @model_validator(mode="after")
+    def _small_updates_are_kept(self) -> Profile:
+        trains = self.sft.enabled or self.planner_grpo.steps or self.coder_grpo.steps
+        copied = self.execution.engine == "deepspeed" and self.execution.device == "cuda"
+        if trains and self.model.dtype == "bfloat16" and self.model.lora is None and not copied:
+            raise ValueError(
+                "model.dtype bfloat16 loses the small updates of all weights, unless a float32 copy is kept:"
+                " train with execution.engine deepspeed on execution.device cuda, set model.dtype float32, or train"
+                " adapters (model.lora)"
+            )
+        return self
 
     @model_validator(mode="after")
     def _warm_up_has_problems(self) -> Profile:

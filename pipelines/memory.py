@@ -6,6 +6,7 @@ For a model of P parameters of b bytes each (2 in bfloat16, 4 in float32) of whi
 - over DeepSpeed the moments are float32 (8 T), and in bfloat16 there is a float32 copy of the weights (4 T): 16 bytes a
   parameter in all (Rajbhandari and others, "ZeRO", 2020, section 3.1). ZeRO over N ranks divides optimizer states by N
   (stage 1), gradients too (stage 2), weights too (stage 3); ``zero_offload`` moves weights and optimizer states away;
+- every rank loads the whole model, b P, before ZeRO divides it;
 - a reference model b P where a phase has a KL term and all weights are trained; divided by N in stage 3;
 - a frozen partner b P on every rank, unless a server answers for it;
 - what vLLM takes for itself is a share of the device: ``sampler_memory`` for the sampler and ``server.gpu_memory`` for
@@ -79,6 +80,8 @@ def need(profile: Profile, count: int) -> Need:
     optimizer = _optimizer_bytes(profile) * trained // (over if stage >= 1 else 1)
     # On a CPU what is offloaded stays in the same memory.
     states = gradients + (weights + optimizer if kept or not on_gpu else 0)
+    # Each rank loads the whole model before ZeRO divides it.
+    states = max(states, whole)
     others = weights if max(profile.planner_grpo.beta, profile.coder_grpo.beta) and not profile.model.lora else 0
     served: list[tuple[int, float]] = []
     if execution.sampler == "vllm":

@@ -25,6 +25,8 @@ from corecode.errors import InfrastructureError
 from corecode.training.records import MODEL, Journal, flush_to_disk, publish, write_json
 
 FOLDER, BEST, MARKER, VALIDATION = "checkpoints", "best", "complete.json", "validation.json"
+UNWRITTEN = ("inline_container", "PytorchStreamWriter", "Parent directory")
+"""Parts of what torch says when it cannot write a file, for which it has no type but RuntimeError."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +71,15 @@ class Checkpoints:
 
         Raises:
             InfrastructureError: when anything in the block could not be written.
+            Exception: whatever else fails in it, such as a device or another rank, as it is.
         """
         from safetensors import SafetensorError
 
         try:
             yield
-        except (OSError, SafetensorError, RuntimeError) as error:  # torch says RuntimeError when a disk is full
+        except (OSError, SafetensorError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and not any(part in str(error) for part in UNWRITTEN):
+                raise
             shutil.rmtree(self.partial(step), ignore_errors=True)
             older = self._newest()
             then = f"continues after step {older.step}" if older else "begins again"

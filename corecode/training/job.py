@@ -62,7 +62,20 @@ def run_job(path: Path) -> None:
 
 def _prepare(spec: JobSpec) -> None:
     """Fix what the order of sums and of draws depends on; keep known noise of libraries out of the log; take the rank's
-    own GPU."""
+    own GPU.
+
+    Raises:
+        UserError: when other ranks than the job's were started: its batches are divided among those.
+    """
+    started, wanted = int(os.environ.get("WORLD_SIZE", "1")), spec.profile.execution.ranks
+    if spec.kind != "evaluate" and started != wanted:
+        raise UserError(
+            f"execution.ranks of the job file is {wanted}, but the number of processes that were started is {started};"
+            " start as many with DeepSpeed's launcher, or change the job file"
+        )
+    if spec.profile.execution.device == "cuda" and "LOCAL_RANK" not in os.environ:
+        # One process, one GPU: with several in sight transformers would divide each batch among them.
+        os.environ["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0]
     for library in ("transformers", "trl", "torch"):
         warnings.filterwarnings("ignore", category=FutureWarning, module=library)
     import torch
@@ -74,6 +87,11 @@ def _prepare(spec: JobSpec) -> None:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     transformers.set_seed(spec.seed % 2**32)
     transformers.utils.logging.disable_progress_bar()
+
+
+def _rank() -> int:
+    """This process' number among the ranks, before they have met."""
+    return int(os.environ.get("RANK", "0"))
 
 
 def _is_main_process() -> bool:
@@ -110,6 +128,7 @@ def _sft(spec: JobSpec, checkpoints: Checkpoints) -> dict[str, float]:
 
 def _grpo(spec: JobSpec, checkpoints: Checkpoints) -> dict[str, float]:
     from corecode.execution import Executor, open_configured
+    from corecode.generation.generator import derive_seed
     from corecode.training import grpo
     from corecode.training.partners import frozen_roles, open_generators
     from corecode.training.scene import Scene
@@ -124,9 +143,9 @@ def _grpo(spec: JobSpec, checkpoints: Checkpoints) -> dict[str, float]:
         policy, tokenizer = _policy(spec)
         journal = _journal(spec, checkpoints)
         executor = Executor(sandbox)
-        scene = Scene(
-            _team(spec), spec.role, partners, config, profile.rewards, executor, profile.sandbox.cost, spec.seed
-        )
+        # Ranks with the same seed would let the frozen roles draw the same numbers for different problems.
+        seed = derive_seed(spec.seed, "rank", _rank()) if _rank() else spec.seed
+        scene = Scene(_team(spec), spec.role, partners, config, profile.rewards, executor, profile.sandbox.cost, seed)
         trainer = grpo.train(
             scene,
             policy,
@@ -192,7 +211,7 @@ def _policy(spec: JobSpec) -> tuple[Any, Any]:
 def _journal(spec: JobSpec, checkpoints: Checkpoints | None = None) -> Journal:
     """The job's journal, which keeps what lies before the checkpoint to continue from. Only the first of several ranks
     writes and cleans up."""
-    first = os.environ.get("RANK", "0") == "0"
+    first = _rank() == 0
     if checkpoints is None:
         return Journal(spec.folder, writes=first)
     if first:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from corecode.errors import InfrastructureError, UserError
 from pipelines.launchers import LaunchableJob, MetricsCallback
@@ -32,6 +33,7 @@ class Engine:
     name: str = "torch"
     """``torch`` (one process) or ``deepspeed`` (ranks, for the jobs that train)."""
     ranks: int = 1
+    """Processes on each node."""
     hostfile: str | None = None
     """DeepSpeed hostfile for several nodes; None for this machine."""
 
@@ -51,11 +53,20 @@ class Engine:
         if not self.takes(job):
             return [sys.executable, "-m", "corecode.training.job"]
         # A port of its own, so that two jobs can run at a time. No --local_rank argument: ranks read the environment.
-        where = ["--hostfile", self.hostfile] if self.hostfile else []
         return [
-            *(sys.executable, "-m", "deepspeed.launcher.runner", *where, "--num_accelerators", str(self.ranks)),
+            *(sys.executable, "-m", "deepspeed.launcher.runner", *self._where(job)),
             *(PORT_OPTION, str(free_port()), "--no_local_rank", "--module", "corecode.training.job"),
         ]
+
+    def _where(self, job: LaunchableJob) -> list[str]:
+        """Nodes and devices of the ranks. DeepSpeed counts the GPUs of the machine, not those that are visible."""
+        count = ["--num_accelerators", str(self.ranks)]
+        if self.hostfile:
+            return ["--hostfile", self.hostfile, *count]
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+        if not visible or _execution(job).get("device") != "cuda":
+            return count
+        return ["--include", "localhost:" + ",".join(visible.split(",")[: self.ranks])]
 
 
 def _buffers(command: Sequence[str]) -> str:
@@ -66,11 +77,15 @@ def _buffers(command: Sequence[str]) -> str:
     return f"/dev/shm/deepspeed_allreduce_buffer_{os.getuid()}_*_{port}_*"
 
 
+def _execution(job: LaunchableJob) -> Mapping[str, Any]:
+    """The profile's section of that name."""
+    return job.spec.get("profile", {}).get("execution", {})
+
+
 def _wants_servers(job: LaunchableJob) -> bool:
     """Whether servers answer for the roles that the job samples without training them."""
-    execution = job.spec.get("profile", {}).get("execution", {})
     frozen = set(job.spec.get("team", ())) - {job.spec.get("role")}
-    return execution.get("partner") == "vllm" and job.spec.get("kind") != "sft" and bool(frozen)
+    return _execution(job).get("partner") == "vllm" and job.spec.get("kind") != "sft" and bool(frozen)
 
 
 def free_port() -> int:

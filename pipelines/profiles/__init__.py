@@ -153,6 +153,8 @@ def _sentence(error: ValidationError) -> str:
     if where.endswith("group_size"):
         reason += " (a group of fewer than 2 samples has no advantage to learn from)"
     given = first["input"]
+    if not where:
+        return reason
     return f"{where}: {reason}" if isinstance(given, dict) else f"{where} = {_cut(repr(given))}: {reason}"
 
 

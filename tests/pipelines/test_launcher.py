@@ -295,6 +295,23 @@ def test_deepspeed_starts_the_same_program_over_ranks(tmp_path: Path) -> None:
     assert nodes[nodes.index("--hostfile") + 1] == "hosts"
 
 
+@pytest.mark.parametrize(
+    ("device", "visible", "where"),
+    [
+        ("cuda", "4,5,6,7", ["--include", "localhost:4,5"]),
+        ("cuda", "", ["--num_accelerators", "2"]),
+        ("cpu", "4,5,6,7", ["--num_accelerators", "2"]),
+    ],
+)
+def test_deepspeed_takes_the_gpus_that_are_visible(
+    device: str, visible: str, where: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a number alone it would take the first ones of the machine, whoever they belong to."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    job = FakeJob("j", tmp_path, "", {"kind": "grpo", "profile": {"execution": {"device": device}}})
+    assert Engine("deepspeed", 2).command(job, Path("job.json"))[3:5] == where
+
+
 def test_deepspeed_really_starts_a_module_on_two_cpu_ranks(tmp_path: Path) -> None:
     def command(job: Any, path: Path) -> list[str]:
         return [*Engine("deepspeed", 2).command(job, path)[:-2], "platform", "--terse"]

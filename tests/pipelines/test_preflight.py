@@ -97,7 +97,8 @@ BILLION = 10**9
         ({}, 4.0, 0.5),
         ({"zero_stage": 2}, 2 + 14 / 4, 2.0),
         ({"zero_stage": 1}, 2 + 2 + 12 / 4, 2.0),
-        ({"zero_offload": True}, 0.5, 0.5),
+        ({"zero_offload": True}, 2.0, 0.5),  # what each rank loads
+        ({"ranks": 16}, 2.0, 0.125),
         ({"engine": "torch"}, 8.0, 2.0),
         ({"partner": "transformers"}, 4.0, 2.5),
     ],

@@ -99,6 +99,12 @@ def test_an_override_leaves_a_section_with_the_same_anchor_alone() -> None:
         ("smoke", [f"seed={'x' * 500}"], "x...: input should be a valid integer"),
         ("smoke", ["seed=[1"], "the value is not valid YAML"),
         ("smoke", ["execution.ranks=2"], "engine torch trains in one process: ranks 2 needs engine deepspeed"),
+        (
+            "smoke",
+            ["model.dtype=bfloat16"],
+            "profile smoke: model.dtype bfloat16 loses the small updates",
+        ),
+        ("qwen3-4b", ["execution.ranks=1", "execution.engine=torch"], "train with execution.engine deepspeed on"),
         ("smoke", ["dataset.name=file"], "dataset: name 'file' needs a path"),
         ("smoke", ["evaluation.arms=[sft/alone, duo]"], "unknown arm 'duo'"),
         ("missing/profile.yaml", [], "there is no profile file missing/profile.yaml"),
@@ -109,6 +115,11 @@ def test_a_mistake_is_one_sentence_that_names_the_field(name: str, overrides: li
         load_profile(name, overrides)
     assert sentence in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_bfloat16_weights_may_be_sampled_and_their_adapters_trained() -> None:
+    for allowed in (["model.lora.rank=4"], ["sft.enabled=false", "planner_grpo.steps=0", "coder_grpo.steps=0"]):
+        assert load_profile("smoke", ["model.dtype=bfloat16", *allowed]).model.dtype == "bfloat16"
 
 
 def test_a_profile_of_ones_own_is_a_path(tmp_path: Path) -> None:

@@ -106,6 +106,19 @@ def test_a_journal_goes_on_from_where_the_checkpoint_saw_it(tmp_path: Path) -> N
     assert not (tmp_path / SAMPLES).exists()
 
 
+def test_only_a_failure_to_write_is_told_as_one(tmp_path: Path) -> None:
+    """torch has one type for a full disk and for all that can fail on a device or between ranks."""
+    import torch
+
+    checkpoints = Checkpoints(tmp_path, "a", 2)
+    with pytest.raises(InfrastructureError, match="free some space"), checkpoints.errors(6):
+        torch.save({"weights": torch.zeros(1000)}, "/dev/full")
+    for other in (torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("NCCL communicator was aborted")):
+        with pytest.raises(RuntimeError) as told, checkpoints.errors(6):
+            raise other
+        assert told.value is other
+
+
 def test_a_failure_to_write_names_the_folder_and_leaves_older_ones(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     taken(tmp_path, 3, journal)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -308,11 +309,11 @@ def test_problems_json_says_what_was_removed_refused_and_broken(tmp_path: Path) 
     assert read_split(tmp_path / "other" / "problems" / "sft.jsonl") == []
 
 
-@pytest.mark.parametrize(("rank", "device"), [(None, 0), ("3", 3)])
+@pytest.mark.parametrize(("rank", "device", "visible"), [(None, 0, "4"), ("3", 3, "4,5,6,7")])
 def test_a_rank_takes_its_own_gpu_before_models_are_loaded(
-    rank: str | None, device: int, monkeypatch: pytest.MonkeyPatch
+    rank: str | None, device: int, visible: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else every rank loads its models onto the first one."""
+    """Else every rank loads its models onto the first one; a process without ranks sees one GPU alone."""
     import torch
 
     from corecode.training import job
@@ -323,9 +324,49 @@ def test_a_rank_takes_its_own_gpu_before_models_are_loaded(
     if rank is not None:
         monkeypatch.setenv("LOCAL_RANK", rank)
     threads = torch.get_num_threads()
-    for where, expected in (("cuda", [device]), ("cpu", [])):
+    for where, expected, seen in (("cuda", [device], visible), ("cpu", [], "4,5,6,7")):
         taken.clear()
-        execution = SimpleNamespace(threads=threads, device=where)
-        spec: Any = SimpleNamespace(profile=SimpleNamespace(execution=execution), seed=1)
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
+        execution = SimpleNamespace(threads=threads, device=where, ranks=1)
+        spec: Any = SimpleNamespace(kind="grpo", profile=SimpleNamespace(execution=execution), seed=1)
         job._prepare(spec)  # pyright: ignore[reportPrivateUsage]
-        assert taken == expected
+        assert (taken, os.environ["CUDA_VISIBLE_DEVICES"]) == (expected, seen)
+
+
+def test_a_job_is_done_by_as_many_ranks_as_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its batches are divided among them: fewer would train on a part of each, unnoticed."""
+    sharded = profile(execution={"engine": "deepspeed", "ranks": 4})
+    job_file = sft_jobs(sharded, tmp_path)[0].write()
+    for started, said in ((None, "is 1;"), ("2", "is 2;")):
+        monkeypatch.delenv("WORLD_SIZE", raising=False)
+        if started:
+            monkeypatch.setenv("WORLD_SIZE", started)
+        with pytest.raises(UserError, match=f"execution.ranks of the job file is 4, but .* {said}"):
+            run_job(job_file)
+    assert [path.name for path in job_file.parent.iterdir()] == [job_file.name]
+
+
+def test_ranks_let_the_frozen_roles_draw_apart(chain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first rank draws as a process alone does."""
+    from corecode.training import grpo
+
+    seeds: list[int] = []
+
+    class Seen(Exception): ...
+
+    def look(scene: Any, *_rest: Any) -> None:
+        seeds.append(scene.seed)
+        raise Seen
+
+    monkeypatch.setattr(grpo, "train", look)
+    for name in ("problems", "tokenizer", "sft_warmup"):
+        (tmp_path / name).symlink_to(chain / name)
+    job = grpo_job(profile(), tmp_path, "planner")
+    assert job is not None
+    for rank in (None, "0", "1", "2"):
+        if rank is not None:
+            monkeypatch.setenv("RANK", rank)
+        with pytest.raises(Seen):
+            run_job(job.write())
+    assert seeds[:2] == [job.spec["seed"]] * 2
+    assert len(set(seeds)) == 3
