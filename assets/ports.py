@@ -38,7 +38,7 @@ class Stage(Protocol):
         ...
 
     def promote(self) -> Mapping[str, Any]:
-        """Make the run's team the champion if it earned it; the decision with its reason."""
+        """Make the run's team the champion if it was measured and earned it; the decision with its reason."""
         ...
 
     def data_version(self) -> str:

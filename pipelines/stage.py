@@ -197,7 +197,12 @@ class PipelineStage:
 
     def promote(self) -> Mapping[str, Any]:
         from pipelines.registry.promotion import promote
+        from pipelines.registry.team import TEAM_ARM
 
+        if TEAM_ARM not in self.profile.evaluation.arms:
+            reason = f"not offered, for the profile does not evaluate {TEAM_ARM} (evaluation.arms)"
+            progress.current().note(f"champion: {reason}")
+            return {"reason": reason}
         decision = promote(self.profile, self.folder, home_folder(), self.parent.store)
         progress.current().note(f"champion: {decision.reason}")
         return asdict(decision)

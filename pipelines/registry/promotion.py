@@ -63,7 +63,7 @@ def promote(
 
     Raises:
         InfrastructureError: the run has no complete evaluation of its team, a model is missing, or MLflow failed.
-        UserError: a model folder holds pickled files.
+        UserError: a model folder holds pickled files, or the profile does not evaluate the team.
     """
     asked = profile.promotion
     criteria = Criteria(asked.margin if margin is None else margin, dict(asked.guards))

@@ -50,6 +50,7 @@ def assemble(profile: Profile, run: Path) -> Path:
     folders where the file system can.
 
     Raises:
+        UserError: the profile does not evaluate the team.
         InfrastructureError: the run has no complete evaluation of its team, or a model is missing.
     """
     from corecode.stages import evaluation_jobs
@@ -106,11 +107,11 @@ def _measured(profile: Profile, run: Path) -> Scores:
     from corecode.evaluation.rows import load_samples
 
     evaluation = profile.evaluation
+    if TEAM_ARM not in evaluation.arms:
+        raise UserError(f"no champion without a measure: {run.name} does not evaluate {TEAM_ARM} (evaluation.arms)")
     samples = load_samples(run, evaluation.samples).get(TEAM_ARM, evaluation.temperatures[0])
     if samples is None or not samples.complete_P.any():
-        raise InfrastructureError(
-            f"no champion without a measure: {TEAM_ARM} was not evaluated; add it to evaluation.arms"
-        )
+        raise InfrastructureError(f"no champion without a measure: {run.name} has no whole results of {TEAM_ARM}")
     measures: dict[str, dict[str, float]] = {"pass@1": {}, "apr": {}, "thought_valid": {}}
     for rows in samples.complete():
         name = rows[0].problem_id

@@ -394,9 +394,11 @@ def test_no_champion_without_models_or_measure(home: Path) -> None:
         promote(PROFILE, run, home, store)
     assert not (run / "champion").exists()
     assert not (home / "champion").exists()
-    without = load_profile("smoke", ["evaluation.arms=[sft/team]"])
-    with pytest.raises(InfrastructureError, match="final/team was not evaluated"):
-        promote(without, _unmeasured(home), home, store)
+    without, unmeasured = load_profile("smoke", ["evaluation.arms=[sft/team]"]), _unmeasured(home)
+    with pytest.raises(UserError, match=r"unmeasured does not evaluate final/team \(evaluation\.arms\)"):
+        promote(without, unmeasured, home, store)
+    with pytest.raises(InfrastructureError, match="unmeasured has no whole results of final/team"):
+        promote(PROFILE, unmeasured, home, store)
     with pytest.raises(UserError, match="holds no scores of a team"):
         read_scores(home)
 

@@ -323,6 +323,16 @@ def test_failure_is_one_sentence_and_a_log(new_home: Callable[[str], Path]) -> N
     assert not (home / "champion").exists()
 
 
+def test_a_run_that_does_not_evaluate_its_team_offers_none(new_home: Callable[[str], Path]) -> None:
+    home = new_home("no-team")
+    ended = finish(start(home, [*PROFILE, "--set", "evaluation.arms=[sft/team, sft/alone]"]), home)
+    assert ended.code == 0, ended.err
+    assert "champion: not offered, for the profile does not evaluate final/team" in ended.err
+    assert "tried again" not in ended.err
+    assert tracked(home)["champion"].info.status == "FINISHED"
+    assert not (home / "champion").exists()
+
+
 def test_a_refuted_claim_stops_the_run_and_is_the_sentence(new_home: Callable[[str], Path]) -> None:
     home = new_home("harmed")
     ended = finish(start(home, [*PROFILE, "--set", "dataset.validation=16"], FAKE_HARM="1"), home)
