@@ -105,9 +105,12 @@ def page_link(runs: list[Path]) -> str | None:
 
     pages: list[tuple[str, str, str]] = []
     for run in runs:
-        path = run / "collaboration_gain" / "summary.json"
-        facts = json.loads(path.read_text(encoding="utf-8"))["provenance"] if path.is_file() else {}
-        base, found, place = str(facts.get("mlflow_url")).partition("/#/experiments/")
+        try:
+            summary = json.loads((run / "collaboration_gain" / "summary.json").read_bytes())
+            address = str(summary["provenance"]["mlflow_url"])
+        except (OSError, ValueError, KeyError, TypeError):  # the comparison itself needs no summary
+            return None
+        base, found, place = address.partition("/#/experiments/")
         if not found:
             return None
         experiment, _, run_id = place.partition("/runs/")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from corecode.config import Profile
 from corecode.errors import InfrastructureError, UserError
-from pipelines.home import one_at_a_time
+from pipelines.home import one_at_a_time, plain_name
 from pipelines.owners import person
 from pipelines.redact import reason as one_line
 from pipelines.registry.gate import Criteria, Outcome
@@ -63,8 +63,10 @@ def promote(
 
     Raises:
         InfrastructureError: the run has no complete evaluation of its team, a model is missing, or MLflow failed.
-        UserError: a model folder holds pickled files, or the profile does not evaluate the team.
+        UserError: a model folder holds pickled files, the profile does not evaluate the team, or the run's folder has a
+            name that the history could not be read with.
     """
+    plain_name(run.name, "the run's folder")
     asked = profile.promotion
     criteria = Criteria(asked.margin if margin is None else margin, dict(asked.guards))
     with one_at_a_time(home / "champions"):

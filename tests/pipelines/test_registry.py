@@ -231,6 +231,15 @@ def test_no_champion_without_models_or_measure(home: Path) -> None:
         read_scores(home)
 
 
+def test_a_folder_that_the_history_could_not_name_is_refused_before_it_is_in_it(home: Path) -> None:
+    store = Tracking(home)
+    run = make_run(home, "copy of a run", 60)
+    with pytest.raises(UserError, match="the run's folder: 'copy of a run' is not a name"):
+        promote(PROFILE, run, home, store)
+    assert Ledger(store).read() == []
+    assert not (run / "champion").exists()
+
+
 def _unmeasured(home: Path) -> Path:
     run = make_run(home, "unmeasured", 1)
     (run / "evaluation" / "final__team").rename(run / "evaluation" / "sft__team")

@@ -162,3 +162,6 @@ def test_the_link_leads_to_the_page_that_compares(compared: Compared, tmp_path: 
     for facts in ({}, {"mlflow_url": "http://other:5000/#/experiments/1/runs/a"}):
         (elsewhere / "summary.json").write_text(json.dumps({"provenance": facts}), encoding="utf-8")
         assert page_link([compared.folders[0], tmp_path]) is None
+    for damaged in ("{", "[]", '{"provenance": null}'):
+        (elsewhere / "summary.json").write_text(damaged, encoding="utf-8")
+        assert page_link([compared.folders[0], tmp_path]) is None
