@@ -46,9 +46,9 @@ def repeat(run: str, force: bool) -> int:
 
     past = recall(past_store(), run)
     say(f"again: {past.name}")
-    for difference in differences(past.environment, provenance.environment()):
-        say(f"warning: {difference}")
     check_inputs(past.profile)
+    for difference in differences(past.environment, provenance.environment(past.profile.model)):
+        say(f"warning: {difference}")
     code, folder = execute(past.profile, None, force)
     return code or _verdict(past, folder)
 
@@ -121,7 +121,8 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     result."""
     if not then.keys() >= {"git", "code", "versions", "packages", "machine"}:
         return ["MLflow holds no whole environment.json of it: nothing is known of its code, packages and machine"]
-    return [*_code(then, now), *_packages(then, now), *_machine(then["machine"], now["machine"])]
+    model = [] if then.get("model") == now["model"] else ["the files of the base model are not the same"]
+    return [*_code(then, now), *model, *_packages(then, now), *_machine(then["machine"], now["machine"])]
 
 
 def _code(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

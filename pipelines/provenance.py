@@ -7,7 +7,10 @@ import platform
 import subprocess
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from corecode.config import ModelConfig
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = (
@@ -61,9 +64,9 @@ def cpu_model() -> str:
     return next(named, platform.processor())
 
 
-def environment() -> dict[str, Any]:
-    """All of it, as a run keeps it for :mod:`pipelines.rerun`."""
-    from corecode.fingerprint import code_digest
+def environment(model: ModelConfig) -> dict[str, Any]:
+    """All of it, and the model that all roles start from, as a run keeps it for :mod:`pipelines.cli_rerun`."""
+    from corecode.fingerprint import base_identity, code_digest
 
     packages = {package.name: package.version for package in metadata.distributions()}
     return {
@@ -72,4 +75,6 @@ def environment() -> dict[str, Any]:
         "versions": package_versions(),
         "machine": machine(),
         "packages": dict(sorted(packages.items())),
+        # One made from nothing follows from the profile.
+        "model": None if model.scratch else base_identity(model.model_dump(), "base/", Path()),
     }

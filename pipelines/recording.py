@@ -58,7 +58,7 @@ def open_runs(context: Any, profile: Profile, folder: Path) -> tuple[TrackedRun,
     parent.parameters(profile.model_dump())
     if parent.fresh:  # what `corecode rerun` needs
         parent.document(profile.model_dump(mode="json"), "profile.json")
-        parent.document(provenance.environment(), ENVIRONMENT)
+        parent.document(provenance.environment(profile.model), ENVIRONMENT)
     child = store.open(
         run_key(folder.name, name),
         f"{name} {label(profile)}",

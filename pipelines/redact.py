@@ -27,8 +27,9 @@ def redact(text: str) -> str:
 
 
 def reason(error: object, longest: int = 300) -> str:
-    """What an error says, on one line. It is cut after its secrets are masked: half of one would not be found."""
-    return redact(" ".join(str(error).split()))[:longest]
+    """What an error says, on one line. Its secrets are masked before it is cut, for half of one would not be found, and
+    before its lines are joined, for a key may have several."""
+    return " ".join(redact(str(error)).split())[:longest]
 
 
 def _secrets() -> Iterator[str]:

@@ -19,7 +19,7 @@ from teams import ROOT, command
 from corecode.errors import InfrastructureError, UserError
 from pipelines.home import plain_name
 from pipelines.profiles import load_profile
-from pipelines.redact import redact, shown_cause
+from pipelines.redact import reason, redact, shown_cause
 from pipelines.settings import RunSettings
 from pipelines.tracking import Tracking, run_key
 
@@ -103,6 +103,11 @@ def test_half_a_secret_is_not_shown_either(before: int, monkeypatch: pytest.Monk
         shown = str(raised.value)
         assert "x" * before in shown
         assert secret[:4] not in shown
+
+
+def test_a_secret_of_several_lines_is_masked_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEPLOY_KEY", "-----BEGIN-----\nabc  def\n-----END-----")
+    assert reason("refused:\n-----BEGIN-----\nabc  def\n-----END----- is no key") == "refused: *** is no key"
 
 
 def test_a_cause_that_holds_a_secret_is_not_shown() -> None:

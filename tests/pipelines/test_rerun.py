@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from corecode.config import ModelConfig, ScratchConfig
 from corecode.errors import UserError
 from pipelines import provenance
 from pipelines.cli_rerun import differences, recall
@@ -95,11 +96,17 @@ def test_mistakes(past: tuple[Path, dict[str, Any]], tmp_path: Path, monkeypatch
     bare.end("FINISHED")
 
 
-def test_every_difference_of_the_environment_is_said() -> None:
-    now = {**provenance.environment(), "git": {"commit": "b" * 40, "dirty": "false"}}
+def test_every_difference_of_the_environment_is_said(tmp_path: Path) -> None:
+    model = ModelConfig(path=str(tmp_path))
+    (tmp_path / "model.safetensors").write_bytes(b"then")
+    first = provenance.environment(model)
+    (tmp_path / "model.safetensors").write_bytes(b"now!!")
+    now = {**provenance.environment(model), "git": {"commit": "b" * 40, "dirty": "false"}}
     assert now["versions"]["torch"]
     assert now["machine"]["cpu"]
     assert differences(now, now) == []
+    assert differences({**now, "model": first["model"]}, now) == ["the files of the base model are not the same"]
+    assert provenance.environment(ModelConfig(scratch=ScratchConfig()))["model"] is None
     then = copy.deepcopy(now)
     then["git"] = {"commit": "a" * 40, "dirty": "true"}
     then["versions"] |= {"torch": "2.0.0", "python": "3.9.1"}
