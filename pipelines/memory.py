@@ -11,7 +11,7 @@ For a model of P parameters of b bytes each (2 in bfloat16, 4 in float32) of whi
 - a frozen partner b P on every rank, unless a server answers for it;
 - what vLLM takes for itself is a share of the device: ``sampler_memory`` for the sampler and ``server.gpu_memory`` for
   the partner's. The weights, b P over the GPUs that it spreads them over, have to fit into that share;
-- stage 3 gathers b P on every rank to validate and to save, while the sampler sleeps.
+- stage 3 gathers b P on every rank to save, while the sampler sleeps, and to sample where the trainer does it.
 
 With adapters T is next to nothing. Activations, logits and the cache of the sampler come on top.
 """

@@ -24,6 +24,15 @@ Ended = Callable[[int, list[int]], None]
 """Told of a prompt (or walker) by its number, with the tokens sampled after it."""
 
 
+def render(tokenizer: Any, chats: Sequence[Chat]) -> list[list[int]]:
+    """Token ids of each chat with the tokenizer's chat template, ready for the answer."""
+    if not chats:
+        return []
+    return tokenizer.apply_chat_template(
+        [list(chat) for chat in chats], add_generation_prompt=True, tokenize=True, return_dict=True
+    )["input_ids"]
+
+
 class TransformersGenerator:
     """A :class:`~corecode.generation.generator.Generator` over a loaded model.
 
@@ -57,12 +66,8 @@ class TransformersGenerator:
         self._ends: frozenset[int] = frozenset(end for end in ends if end is not None)
 
     def render(self, chats: Sequence[Chat]) -> list[list[int]]:
-        """Token ids of each chat with the tokenizer's chat template, ready for the answer."""
-        if not chats:
-            return []
-        return self.tokenizer.apply_chat_template(
-            [list(chat) for chat in chats], add_generation_prompt=True, tokenize=True, return_dict=True
-        )["input_ids"]
+        """See the function."""
+        return render(self.tokenizer, chats)
 
     def generate(
         self,

@@ -24,9 +24,10 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from corecode.config import ExecutionConfig, SamplingConfig
 from corecode.errors import UserError
 from corecode.generation.generator import Chat, Completion, Generator, Listener, derive_seed
-from corecode.generation.transformers import TransformersGenerator
+from corecode.generation.transformers import TransformersGenerator, render
 from corecode.problems import Problem
 from corecode.teams import Rollout
+from corecode.training import colocated
 from corecode.training.arguments import trainer_arguments
 from corecode.training.checkpoints import Checkpoints
 from corecode.training.divergence import Watch
@@ -223,8 +224,9 @@ class RoleTrainer(Resuming, GRPOTrainer):
             prompts = [prompt_ids[row] for row in rows]
             with self.scene.timed("sampling"):
                 if self.use_vllm:
-                    vllm = super(RoleTrainer, self)._generate_single_turn
-                    return vllm(prompts, images, multimodal_fields, num_generations, has_tool_images)
+                    vllm, whole = super(RoleTrainer, self)._generate_single_turn, colocated.filled(prompts)
+                    ids, logps = vllm(whole, images, multimodal_fields, num_generations, has_tool_images)
+                    return ids[: len(rows)], logps and logps[: len(rows)]
                 return self._sample(prompts, [self.starts[row] for row in rows], attempt), None
 
         ids, logps = sample(list(range(len(prompt_ids))), 0)
@@ -245,7 +247,7 @@ class RoleTrainer(Resuming, GRPOTrainer):
     ) -> list[Rated]:
         """Replace, in ``ids`` and ``logps``, the samples of groups whose rewards are all alike, a few times at most."""
         scene, size = self.scene, self.scene.config.group_size
-        rated = scene.rate(self.starts, self._answers(ids), self._step)
+        rated = scene.rate(self.starts, self.read(ids), self._step)
         again: set[int] = set()
         for attempt in range(1, scene.config.dynamic_sampling + 1):
             flat = scene.flat_groups(rated)
@@ -258,24 +260,24 @@ class RoleTrainer(Resuming, GRPOTrainer):
             if not flat:
                 continue
             starts = [self.starts[row] for row in rows]
-            for place, one in enumerate(scene.rate(starts, self._answers(fresh), self._step, attempt)):
+            for place, one in enumerate(scene.rate(starts, self.read(fresh), self._step, attempt)):
                 rated[rows[place]], ids[rows[place]] = one, fresh[place]
                 if logps is not None and fresh_logps is not None:
                     logps[rows[place]] = fresh_logps[place]
         self._resampled = len(again) * size / len(ids)
         return rated
 
-    def _answers(self, ids: list[list[int]]) -> list[Completion]:
+    def read(self, ids: list[list[int]]) -> list[Completion]:
+        """Sampled tokens as answers."""
         tokenizer: Any = self.processing_class
-        texts: list[str] = tokenizer.batch_decode(ids, skip_special_tokens=True)
-        return [self._answer(text, tokens) for text, tokens in zip(texts, ids, strict=True)]
-
-    def _answer(self, text: str, ids: Sequence[int]) -> Completion:
-        return Completion(text, tuple(ids), len(ids), ids[-1] not in self.eos_token_ids)
+        texts: list[str] = tokenizer.batch_decode(ids, skip_special_tokens=True) if ids else []
+        return [
+            Completion(text, tuple(tokens), len(tokens), tokens[-1] not in self.eos_token_ids)
+            for text, tokens in zip(texts, ids, strict=True)
+        ]
 
     def reward(
         self,
-        completions: list[list[dict[str, str]]],
         completion_ids: list[list[int]],
         log_metric: Any,
         **_columns: Any,
@@ -285,11 +287,8 @@ class RoleTrainer(Resuming, GRPOTrainer):
             scores = self.scene.report(self._rated, self._step)
             scores.metrics["group/resampled"] = self._resampled
         else:
-            answers = [
-                self._answer(message[0]["content"], ids)
-                for message, ids in zip(completions, completion_ids, strict=True)
-            ]
-            scores = self.scene.score(self.starts, answers, self._step)
+            # Not TRL's completions: of a model that says how its answers are built, those lack its reasoning.
+            scores = self.scene.score(self.starts, self.read(completion_ids), self._step)
         for name, value in scores.metrics.items():
             log_metric(name, value)
         self.unscored = [reward is None for reward in scores.rewards]
@@ -299,7 +298,7 @@ class RoleTrainer(Resuming, GRPOTrainer):
 
 
 class PolicyGenerator:
-    """A generator over the policy under training."""
+    """A generator over the policy under training. vLLM draws without regard to the seed of a call."""
 
     def __init__(self, trainer: RoleTrainer) -> None:
         self._trainer = trainer
@@ -312,7 +311,12 @@ class PolicyGenerator:
         seed: int,
         listener: Listener | None = None,
     ) -> list[list[Completion]]:
-        with self._trainer.sampler() as generator:
+        trainer = self._trainer
+        if trainer.use_vllm:
+            prompts = [prompt for prompt in render(trainer.processing_class, chats) for _ in range(n)]
+            answers = trainer.read(colocated.answers(trainer, prompts, sampling))
+            return [answers[i : i + n] for i in range(0, len(answers), n)]
+        with trainer.sampler() as generator:
             return generator.generate(chats, n, sampling, seed, listener)
 
 
@@ -355,6 +359,8 @@ def train(
         processing_class=tokenizer,
         args=trainer_arguments(config, execution, checkpoints.folder, seed, deepspeed, policy.dtype == torch.bfloat16),
     )
+    if trainer.use_vllm:
+        colocated.seed_sampler(trainer, seed)
     rank, ranks = trainer.accelerator.process_index, trainer.accelerator.num_processes
     validator = None
     if validation and config.validate_every:
