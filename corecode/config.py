@@ -171,6 +171,13 @@ class GRPOConfig(Section):
     max_infrastructure_loss: float = Field(default=0.05, ge=0, le=1)
     """Share of samples without a verdict above which the stage stops."""
 
+    @field_validator("sampling")
+    @classmethod
+    def _samples_of_a_group_differ(cls, sampling: SamplingConfig) -> SamplingConfig:
+        if sampling.temperature == 0:
+            raise ValueError("the trained role needs a temperature above 0: greedy samples of a group are all alike")
+        return sampling
+
 
 class RewardConfig(Section):
     preset: Literal["paper", "accuracy", "released-code"] = "paper"
@@ -377,6 +384,12 @@ class Profile(Section):
                 " train with execution.engine deepspeed on execution.device cuda, set model.dtype float32, or train"
                 " adapters (model.lora)"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _vllm_finds_a_model(self) -> Profile:
+        if self.execution.sampler == "vllm" and self.model.scratch is not None and not self.sft.enabled:
+            raise ValueError("sampler vllm loads a saved model, and one from scratch has none before sft.enabled: true")
         return self
 
     @model_validator(mode="after")

@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 from corecode.config import Profile
@@ -181,6 +183,18 @@ def _ranks(profile: Profile) -> Iterator[Passed]:
         yield Passed("deepspeed", f"{execution.ranks} ranks on {execution.device}, ZeRO stage {execution.zero_stage}")
 
 
+def _sampler(profile: Profile) -> Iterator[Passed]:
+    """vLLM is in the trainer's own environment where it samples the role under training."""
+    if profile.execution.sampler != "vllm":
+        return
+    if importlib.util.find_spec("vllm") is None:
+        raise UserError(
+            "execution.sampler vllm needs vLLM in the environment of the training: pip install -e '.[gpu]'; or set"
+            " execution.sampler to transformers"
+        )
+    yield Passed("sampler", f"vLLM {metadata.version('vllm')} beside the trainer")
+
+
 def _server(profile: Profile) -> Iterator[Passed]:
     """A server for frozen roles starts on the base model and answers."""
     from pipelines.launchers.server import ModelServer, ServerOptions, server_python
@@ -218,7 +232,15 @@ def _server(profile: Profile) -> Iterator[Passed]:
     yield Passed("server", f"vLLM at {python} serves {options.model}")
 
 
-CHECKS: tuple[Callable[[Profile], Iterator[Passed]], ...] = (_model, _devices, _disk, _sandbox, _ranks, _server)
+CHECKS: tuple[Callable[[Profile], Iterator[Passed]], ...] = (
+    _model,
+    _devices,
+    _disk,
+    _sampler,
+    _sandbox,
+    _ranks,
+    _server,
+)
 """What a run needs, cheap checks first."""
 
 

@@ -196,6 +196,7 @@ def job_environment(threads: int, device: str, offline: bool) -> dict[str, str]:
         "TOKENIZERS_PARALLELISM": "false",
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        "VLLM_NO_USAGE_STATS": "1",
     }
     if device == "cpu":
         environment["DS_ACCELERATOR"] = "cpu"

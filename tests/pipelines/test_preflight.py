@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -143,6 +144,13 @@ def test_gpus_that_are_not_there_are_missed_before_anything_starts(monkeypatch: 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(UserError, match="cuda with 4 GPUs, but torch can use 0 here; run on a GPU node"):
         tried("devices", load_profile("qwen2.5-coder-7b"))
+
+
+def test_a_sampler_that_is_not_installed_is_missed_before_the_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"execution.sampler vllm needs vLLM .*\[gpu\]"):
+        tried("sampler", load_profile("qwen3-4b"))
+    assert tried("sampler", load_profile("smoke")) == []
 
 
 def test_a_sandbox_that_accepts_everything_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,6 +105,16 @@ def test_an_override_leaves_a_section_with_the_same_anchor_alone() -> None:
             "profile smoke: model.dtype bfloat16 loses the small updates",
         ),
         ("qwen3-4b", ["execution.ranks=1", "execution.engine=torch"], "train with execution.engine deepspeed on"),
+        (
+            "smoke",
+            ["coder_grpo.sampling.temperature=0"],
+            "the trained role needs a temperature above 0: greedy samples of a group are all alike",
+        ),
+        (
+            "smoke",
+            ["execution.device=cuda", "execution.sampler=vllm", "sft.enabled=false"],
+            "profile smoke: sampler vllm loads a saved model",
+        ),
         ("smoke", ["dataset.name=file"], "dataset: name 'file' needs a path"),
         ("smoke", ["evaluation.arms=[sft/alone, duo]"], "unknown arm 'duo'"),
         ("missing/profile.yaml", [], "there is no profile file missing/profile.yaml"),
