@@ -38,7 +38,9 @@ def main() -> None:
     vllm_generation.SamplingParams = SimpleNamespace
     execution = ExecutionConfig(engine="deepspeed", ranks=2)
     execution = execution.model_copy(update={"sampler": "vllm", "sampler_gpus": gpus})
-    config = colocated.CONFIG.model_copy(update={"dynamic_sampling": 1})
+    config = colocated.CONFIG.model_copy(
+        update={"prompts_per_step": 4, "group_size": 2, "dynamic_sampling": 1, "learning_rate": 1e-3}
+    )
     trainer = colocated.trained(tokenizer, folder / str(rank), config, execution, 3, str(ZERO3))
     # The ranks do not ask as often as each other, nor the same.
     chats = [[{"role": "user", "content": letter * 7}] for letter in ("abcd", "z")[rank]]

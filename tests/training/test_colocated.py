@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import LocalSandbox, problem, tiny_model, tiny_tokenizer
+from tiny import Marks, Verbatim, problem, tiny_model, tiny_tokenizer
 from trl.generation import vllm_generation
 
-from corecode.config import ExecutionConfig, GRPOConfig, RewardConfig, SamplingConfig
+from corecode.config import ExecutionConfig, GRPOConfig, LoraConfig, RewardConfig, SamplingConfig
 from corecode.execution import Executor
 from corecode.generation.transformers import TransformersGenerator
-from corecode.roles.roles import role
+from corecode.models import add_adapters
 from corecode.teams import Team
 from corecode.training import colocated
 from corecode.training.checkpoints import Checkpoints
@@ -28,6 +28,7 @@ from corecode.training.scene import Scene
 from pipelines.launchers.local import PORT_OPTION, Engine, LocalLauncher, free_port, job_environment
 
 PROBLEMS = [problem(i, str(i % 3)) for i in range(6)]
+CODER = Verbatim("coder", "compact")
 CONFIG = GRPOConfig(
     steps=2,
     prompts_per_step=2,
@@ -74,7 +75,7 @@ class StandIn:
         assert {"weights", "kv_cache"} <= self.awake
         given = sampling_params
         theirs, ours = self.policy.state_dict(), self.model.state_dict()
-        current = all(torch.equal(theirs[name], ours[name]) for name in ours)
+        current = all(torch.equal(theirs[name], ours[name]) for name in ours if name in theirs)
         self.calls.append((given.temperature, given.top_p, given.max_tokens, current))
         ids = [prompt["prompt_token_ids"] for prompt in prompts]
         sampling = SamplingConfig(temperature=given.temperature, top_p=given.top_p, max_tokens=given.max_tokens)
@@ -93,8 +94,7 @@ class StandIn:
 
 
 def texts() -> list[str]:
-    coder = role("coder", "compact")
-    return [coder.messages(p)[0]["content"] + p.references[0].program for p in PROBLEMS]
+    return [CODER.messages(p)[0]["content"] + p.references[0].program for p in PROBLEMS]
 
 
 @pytest.fixture(scope="module")
@@ -126,20 +126,22 @@ def trained(
     execution: ExecutionConfig = ON_CPU,
     validation: int = 2,
     deepspeed: str | None = None,
+    lora: LoraConfig | None = None,
 ) -> RoleTrainer:
     scene = Scene(
-        Team((role("coder", "compact"),)),
+        Team((CODER,)),
         "coder",
         {},
         config,
-        RewardConfig(preset="accuracy", format_weight=0.2),
-        Executor(LocalSandbox()),
+        RewardConfig(preset="accuracy"),
+        Executor(Marks()),
         "steps",
         seed=5,
     )
+    policy = tiny_model(tokenizer, 1)
     return train(
         scene,
-        tiny_model(tokenizer, 1),
+        add_adapters(policy, lora, 0) if lora else policy,
         tokenizer,
         PROBLEMS,
         PROBLEMS[:validation],
@@ -156,7 +158,7 @@ def test_training_and_validation_sample_the_current_weights(tokenizer: Any, engi
     trainer = trained(tokenizer, tmp_path)
     greedy, sampled = (0.0, 1.0, 6, True), (1.0, 1.0, 6, True)
     assert engine.calls == [greedy, sampled, greedy, sampled, greedy], "validation at 0, 1 and 2"
-    chats = [role("coder", "compact").messages(p) for p in PROBLEMS]
+    chats = [CODER.messages(p) for p in PROBLEMS]
     sampling = SamplingConfig(temperature=0.0, max_tokens=9)
     ours = TransformersGenerator(trainer.model, tokenizer, 64).generate(chats, 2, sampling, 0)
     assert trainer.policy().generate(chats, 2, sampling, 0) == ours
@@ -164,14 +166,21 @@ def test_training_and_validation_sample_the_current_weights(tokenizer: Any, engi
     assert trainer.vllm_generation.max_completion_length == 6
 
 
-def test_what_the_sampler_and_the_trainer_compute_agrees(tokenizer: Any, engine: StandIn, tmp_path: Path) -> None:
-    trained(tokenizer, tmp_path, CONFIG.model_copy(update={"dynamic_sampling": 1, "validate_every": 0}))
+@pytest.mark.parametrize("lora", [None, LoraConfig(rank=4)])
+def test_what_the_sampler_and_the_trainer_compute_agrees(
+    tokenizer: Any, engine: StandIn, tmp_path: Path, lora: LoraConfig | None
+) -> None:
+    """Also of a policy with adapters, which reach the sampler merged into the weights."""
+    config = CONFIG.model_copy(update={"steps": 6, "group_size": 2, "dynamic_sampling": 1, "validate_every": 0})
+    weights = trained(tokenizer, tmp_path, config, lora=lora).model.state_dict()
+    if lora:
+        assert any(bool(value.any()) for name, value in weights.items() if "lora_B.default" in name)
     lines = [json.loads(line)["metrics"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
-    assert len(lines) == 2
+    assert len(lines) == 6
     for metrics in lines:
         assert metrics["sampling/ratio"] == pytest.approx(1.0, abs=1e-4)
         assert metrics["sampling/logp_difference"] == pytest.approx(0.0, abs=1e-4)
-    assert len(engine.calls) > 2, "groups of equal rewards are sampled again"
+    assert len(engine.calls) > 6, "groups of equal rewards are sampled again"
     assert all(current for *_, current in engine.calls)
 
 

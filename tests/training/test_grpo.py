@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import SCRATCH, LocalSandbox, problem, tiny_model, tiny_tokenizer
+from tiny import SCRATCH, LocalSandbox, Marks, Verbatim, problem, tiny_model, tiny_tokenizer
 
 from corecode.config import ExecutionConfig, GRPOConfig, LoraConfig, ModelConfig, RewardConfig, SamplingConfig
 from corecode.errors import UserError
@@ -18,8 +18,7 @@ from corecode.execution import Executor
 from corecode.generation.transformers import TransformersGenerator
 from corecode.models import add_adapters, load_model, save_model
 from corecode.problems import Problem
-from corecode.roles.extract import Extraction
-from corecode.roles.roles import Artifact, Role, role
+from corecode.roles.roles import role
 from corecode.teams import Team
 from corecode.training.arguments import trainer_arguments
 from corecode.training.checkpoints import Checkpoints
@@ -30,13 +29,6 @@ from sandbox import Judgement, Program, TestResult, Verdict
 
 PROBLEMS = [problem(i, str(i % 3)) for i in range(6)]
 PLANNER = role("planner", "compact")
-
-
-class Verbatim(Role):
-    """A Coder whose whole completion is its program: an untrained model writes nothing that reads as code."""
-
-    def parse(self, completion: str) -> Artifact:
-        return Artifact(extraction=Extraction(completion, False, 1))
 
 
 CODER = Verbatim("coder", "compact")
@@ -52,17 +44,6 @@ SHORT = GRPOConfig(
     partner_sampling=SAMPLING,
     validate_every=1,
 )
-
-
-class Marks(LocalSandbox):
-    """A toy judge: a program passes as many tests as its first letters are at or above "n"."""
-
-    def _judge(self, program: Program) -> Judgement:
-        source = program.source or ""
-        passed = sum(letter >= "n" for letter in source[:2])
-        results = (TestResult(Verdict.ACCEPTED),) * passed + (TestResult(Verdict.WRONG_ANSWER),) * (2 - passed)
-        name = Verdict.ACCEPTED if passed == 2 else Verdict.WRONG_ANSWER
-        return Judgement(name, results, passed, 2, 0.0, 0.0, 0.0, 1)
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,8 @@ import pytest
 from corecode.config import ScratchConfig
 from corecode.models import new_model, train_tokenizer
 from corecode.problems import Problem, Reference, Test
+from corecode.roles.extract import Extraction
+from corecode.roles.roles import Artifact, Role
 from sandbox import Judgement, Program, SandboxUnavailable, TestResult, Verdict, open_sandbox
 
 SCRATCH = ScratchConfig(width=32, layers=2, heads=2, vocabulary=300)
@@ -84,6 +86,24 @@ class LocalSandbox:
         return self
 
     def __exit__(self, *_exc: object) -> None: ...
+
+
+class Marks(LocalSandbox):
+    """A toy judge: a program passes as many tests as its first letters are at or above "n"."""
+
+    def _judge(self, program: Program) -> Judgement:
+        source = program.source or ""
+        passed = sum(letter >= "n" for letter in source[:2])
+        results = (TestResult(Verdict.ACCEPTED),) * passed + (TestResult(Verdict.WRONG_ANSWER),) * (2 - passed)
+        name = Verdict.ACCEPTED if passed == 2 else Verdict.WRONG_ANSWER
+        return Judgement(name, results, passed, 2, 0.0, 0.0, 0.0, 1)
+
+
+class Verbatim(Role):
+    """A Coder whose whole completion is its program: an untrained model writes nothing that reads as code."""
+
+    def parse(self, completion: str) -> Artifact:
+        return Artifact(extraction=Extraction(completion, False, 1))
 
 
 def need_sandbox() -> None:
