@@ -11,7 +11,8 @@ For a model of P parameters of b bytes each (2 in bfloat16, 4 in float32) of whi
 - a frozen partner b P on every rank, unless a server answers for it;
 - what vLLM takes for itself is a share of the device: ``sampler_memory`` for the sampler and ``server.gpu_memory`` for
   the partner's. The weights, b P over the GPUs that it spreads them over, have to fit into that share;
-- stage 3 gathers b P on every rank to save, while the sampler sleeps, and to sample where the trainer does it.
+- stage 3 gathers b P on every rank to save, while the sampler sleeps, and to sample where the trainer does it; with
+  adapters also to hand merged weights to the sampler, which then holds its own.
 
 With adapters T is next to nothing. Activations, logits and the cache of the sampler come on top.
 """
@@ -96,6 +97,8 @@ def need(profile: Profile, count: int) -> Need:
     if warmups > states + others:
         return Need(warmups * sharing, 0, 0.0)
     gathered = whole if stage == 3 and on_gpu else 0
+    if gathered and profile.model.lora and execution.sampler == "vllm":
+        gathered += whole // execution.sampler_gpus
     asleep = execution.sampler_memory if execution.sampler == "vllm" else 0.0
     reserved = sum(share for _, share in served)
     return Need(states * sharing, others * sharing, reserved, gathered, asleep, tuple(served))

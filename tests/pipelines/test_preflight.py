@@ -129,6 +129,15 @@ def test_weights_have_to_fit_where_vllm_and_the_trainer_hold_them(changes: dict[
     assert not need(changed("qwen2.5-coder-14b", **changes), 14_770_033_664).fits(85 * 10**9)
 
 
+def test_adapters_are_merged_beside_the_weights_of_the_sampler() -> None:
+    """TRL gathers the whole model for it in stage 3."""
+    base = load_profile("qwen2.5-coder-14b", ["execution.server.gpu_memory=0.1"])
+    lora = load_profile("qwen2.5-coder-14b", ["execution.server.gpu_memory=0.1", "model.lora.rank=16"])
+    whole = 2 * 14_770_033_664
+    assert need(base, whole // 2).gathered == whole
+    assert need(lora, whole // 2).gathered == whole + whole // 4
+
+
 def test_a_run_that_cannot_fit_is_refused_with_what_helps() -> None:
     large = load_profile("quickstart", ["model.scratch.width=65536", "model.scratch.heads=64"])
     with pytest.raises(UserError, match=r"does not fit: it needs [\d.]+ GiB at least.*use more ranks.*model\.lora"):
