@@ -93,8 +93,21 @@ def _show_pooled(runs: list[Path]) -> None:
     _show(table)
     print(f"{len(runs)} runs; differences in points, CG as CG_abs (docs/method.md, sections 6 and 7).")
     print("Intervals resample the problems within each run; sd is the standard deviation between the runs.")
+    if fields := _different_fields(runs):
+        print(f"note: these runs differ in more than their seed: {', '.join(fields)}")
     if link := page_link(runs):
         print(f"MLflow: {link}")
+
+
+def _different_fields(runs: list[Path]) -> list[str]:
+    """Profile fields, apart from the seed, in which runs differ that are pooled as if they were one recipe."""
+    from corecode.config import stored_profile
+    from pipelines.tracking import flat
+
+    told = {"seed", "description", "hardware", "expected_minutes"}
+    profiles = [flat(stored_profile(run / "profile.json").model_dump(mode="json")) for run in runs]
+    names = sorted({name for profile in profiles for name in profile} - told)
+    return [name for name in names if any(one.get(name) != profiles[0].get(name) for one in profiles)]
 
 
 def page_link(runs: list[Path]) -> str | None:

@@ -153,5 +153,11 @@ def test_the_command_shows_both_forms(
     shown = capsys.readouterr().out
     assert "CG final" in shown
     assert "planner_phase" in shown
+    assert "note:" not in shown
+    make_run(tmp_path / "other", problems=20, temperatures=(0.2,))
+    profile = make_profile(temperatures=[0.2], seed=8, rounds=2, description="other words")
+    (tmp_path / "other" / "profile.json").write_text(profile.model_dump_json())
+    command([Path("seed"), tmp_path / "other"], pool=True)
+    assert "note: these runs differ in more than their seed: rounds\n" in capsys.readouterr().out
     with pytest.raises(UserError, match="two runs, got 1"):
         command([Path("seed")])
