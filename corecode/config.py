@@ -31,6 +31,9 @@ class DatasetConfig(Section):
     path: str | None = Field(default=None, min_length=1)
     """For ``file`` and ``codecontests`` a folder with a file for each split, or with ``train`` and ``test``; for
     ``mbpp`` the file of all its tasks. Any format of docs/datasets.md."""
+    seed: int = Field(default=0, ge=0, lt=2**32)
+    """Seed of what the source makes or chooses. Runs with different seeds of their own share it, and so their problems:
+    their figures compare problem by problem."""
     sft: int = Field(default=10000, ge=0)
     """Problems with thought and program for the warm-up; 0 where there is none (``sft.enabled: false``)."""
     rl: int = Field(default=2000, ge=1)
@@ -340,7 +343,7 @@ class Profile(Section):
     expected_minutes: float | None = Field(default=None, gt=0)
     """Wall time on that hardware; without it the display of a run guesses no time left for the whole."""
     seed: int = Field(default=0, ge=0, lt=2**32)
-    """Seed of data, initial weights, sampling and resampling."""
+    """Seed of initial weights, order of the data, sampling and resampling; ``dataset.seed`` is the problems' own."""
     rounds: int = Field(default=1, ge=1)
     """Repetitions of Planner GRPO and Coder GRPO."""
     prompts: Literal["full", "compact"] = "full"

@@ -61,7 +61,7 @@ def make_problems(profile: Profile, run: Path) -> dict[str, Any]:
     """
     from hashlib import sha256
 
-    chosen = choose_problems(profile.dataset, profile.seed)
+    chosen = choose_problems(profile.dataset)
     splits, broken = chosen.splits, dict[str, list[Issue]]()
     if profile.dataset.name != "dials":  # whose references are right by construction
         splits, broken = check_references_of(profile, splits)

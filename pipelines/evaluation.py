@@ -56,8 +56,8 @@ class Source:
     """What the evaluation's folder links to: path in it -> what is there."""
     run: Path | None
     """The folder of the run that trained the weights, where it is known."""
-    seed: int
-    """The seed that the weights were made with."""
+    trained: Profile
+    """The profile that the weights were made with."""
 
     def model(self, folder: str) -> Path | None:
         """Where a stage's model is; None when it is not among the links."""
@@ -76,7 +76,7 @@ class Source:
             return read_split(path)
         from corecode.datasets import load
 
-        splits = load(self.profile.dataset, self.seed)
+        splits = load(self.trained.dataset)
         return next(problems for name, problems in splits.items() if name == split)
 
 
@@ -133,13 +133,13 @@ def open_source(request: Request) -> Source:
     changes = [f"evaluation.arms={json.dumps(request.arms)}", *request.overrides]
     if request.profile is not None:
         profile = load_profile(request.profile, changes)
-        return Source(profile, request.profile, {}, None, profile.seed)
+        return Source(profile, request.profile, {}, None, profile)
     if request.run is not None:
         folder = _run_folder(request.run)
         stored = stored_profile(folder / "profile.json")
         links = {name: folder / name for name in LINKED if (folder / name).exists()}
         profile = changed_profile(folder.name, stored.model_dump(), changes)
-        return Source(profile, folder.name, links, folder, stored.seed)
+        return Source(profile, folder.name, links, folder, stored)
     from corecode.arms import arm
     from pipelines.cli_solve import team_folder
     from pipelines.registry.team import TEAM_ARM
@@ -153,7 +153,7 @@ def open_source(request: Request) -> Source:
     profile = changed_profile(f"{folder.name} (team.json)", team.profile, changes)
     trained = changed_profile(f"{folder.name} (team.json)", team.profile, ())
     run = trained_in if trained_in.is_dir() else None
-    return Source(profile, team.run, links, run, trained.seed)
+    return Source(profile, team.run, links, run, trained)
 
 
 def _run_folder(name: str) -> Path:
@@ -181,8 +181,10 @@ def _check_weights(jobs: Sequence[Job], source: Source) -> bool:
         elif source.profile.model.scratch is not None:
             if "tokenizer" not in source.links:
                 raise UserError(f"arm {arm}: a model made from nothing belongs to a run; name the run with --run")
-            if source.profile.seed != source.seed:
-                raise UserError(f"arm {arm}: its weights follow from the run's seed {source.seed}; leave the seed out")
+            if source.profile.seed != source.trained.seed:
+                raise UserError(
+                    f"arm {arm}: its weights follow from the run's seed {source.trained.seed}; leave the seed out"
+                )
     return any(not folder.startswith("base/") for _, folder in weights)
 
 

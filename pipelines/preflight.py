@@ -49,7 +49,7 @@ def check_inputs(profile: Profile, problems: bool = True) -> None:
     if problems and profile.dataset.path is not None:
         from corecode.datasets import load
 
-        load(profile.dataset, profile.seed)
+        load(profile.dataset)
     path = profile.model.path
     if path is not None and not is_hub_id(path) and not Path(path).expanduser().is_dir():
         raise UserError(f"model.path: there is no model folder {path} (and it is not a hub id such as owner/name)")

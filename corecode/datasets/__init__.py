@@ -15,12 +15,12 @@ from corecode.problems import Problem, Split
 __all__ = ["Chosen", "ImportSummary", "choose", "load", "read"]
 
 
-def load(config: DatasetConfig, seed: int) -> dict[Split, list[Problem]]:
-    """The problems of each split; the same seed gives the same problems in the same order (see :func:`choose`)."""
-    return choose(config, seed).splits
+def load(config: DatasetConfig) -> dict[Split, list[Problem]]:
+    """The problems of each split; the same section gives the same problems in the same order (see :func:`choose`)."""
+    return choose(config).splits
 
 
-def choose(config: DatasetConfig, seed: int) -> Chosen:
+def choose(config: DatasetConfig) -> Chosen:
     """The problems of each split without the training problems that match a test problem, and what was found.
 
     Raises:
@@ -34,10 +34,10 @@ def choose(config: DatasetConfig, seed: int) -> Chosen:
         case "humaneval":
             from corecode.datasets import humaneval as source
         case _:
-            chosen = choose_written(config, seed)
+            chosen = choose_written(config)
             _refuse_overlap(chosen.splits)
             return chosen
-    splits, found = decontaminate(source.datasets(config, seed))
+    splits, found = decontaminate(source.datasets(config))
     emptied = [split for split, problems in splits.items() if not problems and getattr(config, split)]
     if emptied:
         raise UserError(

@@ -12,7 +12,7 @@ least one uses k, and asks for a report. Three things make it worth learning:
   the thought: only the Coder decides.
 
 The warm-up corpus comes from many authors who differ in every convention at random, so each pair is right for its own
-author. The judge has one set of conventions, drawn from the seed; only execution tells. Splits share neither a sequence
+author. The judge has one set of conventions, drawn from ``dataset.seed``; only execution tells. Splits share neither a sequence
 of operations nor a sequence of three or more turns.
 """
 
@@ -320,15 +320,15 @@ def _blueprint(split: Split, parts: Structures, rng: random.Random) -> Blueprint
     return Blueprint(operations, report, rng.choice(starts), turns)
 
 
-def datasets(config: DatasetConfig, seed: int) -> dict[Split, list[Problem]]:
+def datasets(config: DatasetConfig) -> dict[Split, list[Problem]]:
     """Make the four splits.
 
     Warm-up problems carry their author's thought and program and one test by that author; all others carry
     :data:`TESTS` tests by the judge, whose outputs differ: printing a constant never solves one. No statement occurs
     twice in a split.
     """
-    deal = structures(random.Random(f"{seed} structures"))
-    judge = draw_conventions(random.Random(f"{seed} judge"))
+    deal = structures(random.Random(f"{config.seed} structures"))
+    judge = draw_conventions(random.Random(f"{config.seed} judge"))
     sizes: dict[Split, int] = {
         "sft": config.sft,
         "rl": config.rl,
@@ -337,7 +337,7 @@ def datasets(config: DatasetConfig, seed: int) -> dict[Split, list[Problem]]:
     }
     result: dict[Split, list[Problem]] = {}
     for split in SPLITS:
-        rng = random.Random(f"{seed} {split}")
+        rng = random.Random(f"{config.seed} {split}")
         seen: set[str] = set()
         problems: list[Problem] = []
         while len(problems) < sizes[split]:

@@ -44,8 +44,8 @@ class Chosen:
     """By split, or ``train``: what became of the records of its source."""
 
 
-def choose(config: DatasetConfig, seed: int) -> Chosen:
-    """Read, decontaminate, and choose: where there are more problems than the profile asks for, the seed decides.
+def choose(config: DatasetConfig) -> Chosen:
+    """Read, decontaminate, and choose: where there are more problems than the profile asks for, ``dataset.seed`` decides.
 
     Raises:
         UserError: for a missing folder or file, a malformed line, too few problems, or a warm-up problem that no
@@ -56,12 +56,12 @@ def choose(config: DatasetConfig, seed: int) -> Chosen:
     imports = {name: summary for name, (_, summary) in read_by_name.items()}
     pools, found = decontaminate({name: problems for name, (problems, _) in read_by_name.items()})
     rest = list(pools.pop(TRAIN, []))
-    random.Random(f"{seed} {TRAIN}").shuffle(rest)
+    random.Random(f"{config.seed} {TRAIN}").shuffle(rest)
     splits: dict[Split, list[Problem]] = {}
     for split in (*_DEALT, "test"):
         source = imports[split if split in pools else TRAIN].source
         pool = pools.get(split, rest)
-        splits[split] = _choose(split, pool, getattr(config, split), seed, source, found)
+        splits[split] = _choose(split, pool, config, source, found)
         if split == "validation" and split not in pools:  # what it takes from train, nobody else may have
             others = {name: pool for name, pool in pools.items() if name != "test"}
             without, _ = decontaminate({**others, TRAIN: rest, "test": splits[split]})
@@ -98,8 +98,9 @@ def _folder(folder: Path) -> dict[str, tuple[list[Problem], ImportSummary]]:
 
 
 def _choose(
-    split: Split, pool: list[Problem], wanted: int, seed: int, source: str, found: Decontamination
+    split: Split, pool: list[Problem], config: DatasetConfig, source: str, found: Decontamination
 ) -> list[Problem]:
+    wanted: int = getattr(config, split)
     usable = [problem for problem in pool if split != "rl" or not problem.flags]
     if split == "sft" and any(problem.references for problem in pool):
         usable = [problem for problem in pool if problem.references]
@@ -114,7 +115,7 @@ def _choose(
             f"{source} holds {len(usable)} usable problems{left_out}, but"
             f" dataset.{split} asks for {wanted}; set dataset.{split} to {len(usable)} or less"
         )
-    chosen = usable if wanted == len(usable) else random.Random(f"{seed} {split}").sample(usable, wanted)
+    chosen = usable if wanted == len(usable) else random.Random(f"{config.seed} {split}").sample(usable, wanted)
     own = [problem.model_copy(update={"split": split}) for problem in chosen]
     return [_with_thoughts(problem, source) for problem in own] if split == "sft" else own
 

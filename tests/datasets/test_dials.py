@@ -12,12 +12,12 @@ from corecode.datasets import dials
 from corecode.problems import Problem
 from corecode.roles.thought import parse_thought
 
-SMALL = DatasetConfig(name="dials", sft=300, rl=150, validation=40, test=150)
+SMALL = DatasetConfig(name="dials", seed=7, sft=300, rl=150, validation=40, test=150)
 
 
 @pytest.fixture(scope="module")
 def splits() -> dict[str, list[Problem]]:
-    return {str(split): problems for split, problems in dials.datasets(SMALL, seed=7).items()}
+    return {str(split): problems for split, problems in dials.datasets(SMALL).items()}
 
 
 def test_sizes_are_those_asked_for(splits: dict[str, list[Problem]]) -> None:
@@ -81,8 +81,8 @@ def test_the_judge_is_drawn_from_the_seed() -> None:
 
 def test_the_same_seed_makes_the_same_problems() -> None:
     config = SMALL.model_copy(update={"sft": 20, "rl": 10, "validation": 5, "test": 10})
-    assert dials.datasets(config, 3) == dials.datasets(config, 3)
-    assert dials.datasets(config, 3) != dials.datasets(config, 4)
+    assert dials.datasets(config) == dials.datasets(config)
+    assert dials.datasets(config) != dials.datasets(config.model_copy(update={"seed": 8}))
 
 
 def test_the_dial_turns_as_documented() -> None:

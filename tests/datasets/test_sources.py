@@ -12,11 +12,11 @@ from corecode.datasets import choose, humaneval, load
 from corecode.errors import UserError
 from corecode.problems import Problem, Reference, Test, write_problems
 
-SMALL = DatasetConfig(name="humaneval", sft=40, rl=60, validation=16, test=60)
+SMALL = DatasetConfig(name="humaneval", seed=3, sft=40, rl=60, validation=16, test=60)
 
 
 def test_the_splits_are_disjoint_and_follow_the_seed() -> None:
-    chosen = choose(SMALL, seed=3)
+    chosen = choose(SMALL)
     splits = chosen.splits
     ids = {split: [problem.id for problem in problems] for split, problems in splits.items()}
     assert {split: len(problems) for split, problems in ids.items()} == {
@@ -32,13 +32,13 @@ def test_the_splits_are_disjoint_and_follow_the_seed() -> None:
     assert set(ids["sft"]) < set(ids["rl"])
     assert len({*ids["rl"], *ids["validation"], *ids["test"]}) == 135
     assert all(problem.split == split for split, problems in splits.items() for problem in problems)
-    assert load(SMALL, seed=3) == splits
-    assert [problem.id for problem in load(SMALL, seed=4)["test"]] != ids["test"]
+    assert load(SMALL) == splits
+    assert [problem.id for problem in load(SMALL.model_copy(update={"seed": 4}))["test"]] != ids["test"]
 
 
 def test_more_problems_than_there_are_is_a_mistake() -> None:
     with pytest.raises(UserError, match=r"164 problems.* asks for 177 .*lower one"):
-        load(SMALL.model_copy(update={"test": 101}), seed=0)
+        load(SMALL.model_copy(update={"test": 101}))
 
 
 def test_every_problem_keeps_all_that_its_check_says() -> None:
@@ -107,66 +107,66 @@ def own(folder: Path, **sizes: int) -> DatasetConfig:
 
 
 def test_own_files_are_read_with_derived_thoughts(folder: Path) -> None:
-    splits = load(own(folder), seed=0)
+    splits = load(own(folder))
     assert [p.id for p in splits["sft"]] == ["sft0", "sft1", "sft2", "sft3"]
     assert {p.split for p in splits["validation"]} == {"validation"}
     thought = splits["sft"][0].references[0].thought
     assert thought is not None
     assert "1. print 'sft0'" in thought
     assert splits["rl"][0].references[0].thought is None
-    fewer = load(own(folder, test=2), seed=0)["test"]
+    fewer = load(own(folder, test=2))["test"]
     assert len(fewer) == 2
-    assert load(own(folder, test=2), seed=0)["test"] == fewer
+    assert load(own(folder, test=2))["test"] == fewer
 
 
 def test_given_thoughts_are_kept(folder: Path) -> None:
     given = Reference(program="print(1)", thought="my own words")
     write_problems(folder / "sft.jsonl", [problem(f"sft{i}", references=[given]) for i in range(4)])
-    assert load(own(folder), seed=0)["sft"][0].references == [given]
+    assert load(own(folder))["sft"][0].references == [given]
 
 
 def test_flagged_problems_get_no_reward(folder: Path) -> None:
     write_problems(folder / "rl.jsonl", [problem("a"), problem("b", flags=["several_answers"])])
-    assert [p.id for p in load(own(folder, rl=1), seed=0)["rl"]] == ["a"]
+    assert [p.id for p in load(own(folder, rl=1))["rl"]] == ["a"]
     with pytest.raises(UserError, match=r"holds 1 usable problems \(1 more are flagged\), but dataset.rl asks for 2"):
-        load(own(folder, rl=2), seed=0)
+        load(own(folder, rl=2))
 
 
 def test_mistakes_in_own_files_are_named(folder: Path) -> None:
     with pytest.raises(UserError, match="is not a folder"):
-        load(own(folder / "nowhere"), seed=0)
+        load(own(folder / "nowhere"))
     with pytest.raises(UserError, match=r"test\.jsonl holds 4 usable problems, but dataset.test asks for 5"):
-        load(own(folder, test=5), seed=0)
+        load(own(folder, test=5))
     write_problems(folder / "sft.jsonl", [problem(f"sft{i}", references=[]) for i in range(4)])
     with pytest.raises(UserError, match="'sft0' has no reference program"):
-        load(own(folder), seed=0)
+        load(own(folder))
     write_problems(folder / "sft.jsonl", [problem(f"s{i}", references=[Reference(program="print(")]) for i in range(4)])
     with pytest.raises(UserError, match="no thought can be derived for problem 's0'"):
-        load(own(folder), seed=0)
+        load(own(folder))
     (folder / "sft.jsonl").unlink()
     with pytest.raises(UserError, match="cannot read the problem file"):
-        load(own(folder), seed=0)
+        load(own(folder))
 
 
 def test_training_problems_that_are_test_problems_are_removed(folder: Path) -> None:
     write_problems(folder / "test.jsonl", [problem("rl2"), *(problem(f"t{i}") for i in range(3))])
-    chosen = choose(own(folder, rl=3), seed=0)
+    chosen = choose(own(folder, rl=3))
     assert [p.id for p in chosen.splits["rl"]] == ["rl0", "rl1", "rl3"]
     assert [(m.problem, m.reason) for m in chosen.decontamination.removed] == [("rl2", "same_id")]
     with pytest.raises(
         UserError, match=r"holds 3 usable problems \(1 more match a test problem\), but dataset.rl asks"
     ):
-        load(own(folder), seed=0)
+        load(own(folder))
     copied = problem("other", statement="Print  the number\nvalidation1.")
     write_problems(folder / "test.jsonl", [copied, *(problem(f"t{i}") for i in range(3))])
-    chosen = choose(own(folder, validation=3), seed=0)
+    chosen = choose(own(folder, validation=3))
     assert [(m.split, m.reason) for m in chosen.decontamination.removed] == [("validation", "same_statement")]
 
 
 def test_a_validation_problem_that_is_trained_on_is_refused(folder: Path) -> None:
     write_problems(folder / "validation.jsonl", [problem("rl2"), *(problem(f"v{i}") for i in range(3))])
     with pytest.raises(UserError, match="'rl2' of split 'validation' is also in split 'rl'"):
-        load(own(folder), seed=0)
+        load(own(folder))
 
 
 def test_splits_without_a_file_are_dealt_from_train(folder: Path) -> None:
@@ -175,27 +175,27 @@ def test_splits_without_a_file_are_dealt_from_train(folder: Path) -> None:
     lines = [problem(f"p{i}", references=[] if i % 2 else [Reference(program=f"print({i})")]) for i in range(12)]
     write_problems(folder / "train.jsonl", lines)
     sizes = {"sft": 2, "rl": 8, "validation": 3}
-    chosen = choose(own(folder, **sizes), seed=0)
+    chosen = choose(own(folder, **sizes))
     ids = {split: {p.id for p in problems} for split, problems in chosen.splits.items()}
     assert {split: len(found) for split, found in ids.items()} == {**sizes, "test": 4}
     assert not ids["validation"] & (ids["rl"] | ids["sft"])
     assert all(p.references for p in chosen.splits["sft"])
-    assert choose(own(folder, **sizes), seed=0) == chosen
-    assert {p.id for p in load(own(folder, **sizes), seed=1)["validation"]} != ids["validation"]
-    assert load(own(folder, **{**sizes, "sft": 0}), seed=0)["sft"] == []
+    assert choose(own(folder, **sizes)) == chosen
+    assert {p.id for p in load(own(folder, **sizes, seed=1))["validation"]} != ids["validation"]
+    assert load(own(folder, **{**sizes, "sft": 0}))["sft"] == []
     # A warm-up file that holds the same problems gives up those that validation takes.
     write_problems(folder / "sft.jsonl", [p.model_copy(update={"id": f"other/{p.id}"}) for p in lines if p.references])
-    apart = load(own(folder, **sizes), seed=0)
+    apart = load(own(folder, **sizes))
     assert not {p.statement for p in apart["validation"]} & {p.statement for p in apart["sft"]}
     (folder / "sft.jsonl").unlink()
     (folder / "test.jsonl").unlink()
     with pytest.raises(UserError, match=r"cannot read the problem file .*test\.jsonl"):
-        load(own(folder, **sizes), seed=0)
+        load(own(folder, **sizes))
 
 
 def test_mbpp_keeps_the_splits_of_its_authors(shared: Callable[[str], Path]) -> None:
     path = str(shared("data/mbpp/mbpp.jsonl"))
-    chosen = choose(DatasetConfig(name="mbpp", path=path, sft=300, rl=350, validation=80, test=500), seed=0)
+    chosen = choose(DatasetConfig(name="mbpp", path=path, sft=300, rl=350, validation=80, test=500))
     numbers = {split: {int(p.id.split("/")[1]) for p in found} for split, found in chosen.splits.items()}
     assert numbers["test"] == set(range(11, 511))
     assert numbers["validation"] < set(range(511, 601))

@@ -47,5 +47,5 @@ def test_a_problem_file_is_never_unpickled(tmp_path: Path) -> None:
     for split in ("sft", "rl", "validation", "test"):
         (tmp_path / f"{split}.jsonl").write_bytes(pickle.dumps(Trap()))
     with pytest.raises(UserError, match=r"\.jsonl"):
-        load(DatasetConfig(name="file", path=str(tmp_path)), seed=0)
+        load(DatasetConfig(name="file", path=str(tmp_path)))
     assert not (tmp_path / "sprung").exists()
