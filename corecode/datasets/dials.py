@@ -12,8 +12,8 @@ least one uses k, and asks for a report. Three things make it worth learning:
   the thought: only the Coder decides.
 
 The warm-up corpus comes from many authors who differ in every convention at random, so each pair is right for its own
-author. The judge has one set of conventions, drawn from ``dataset.seed``; only execution tells. Splits share neither a sequence
-of operations nor a sequence of three or more turns.
+author. The judge has one set of conventions, drawn from ``dataset.seed``; only execution tells. Splits share neither a
+sequence of operations nor a sequence of three or more turns.
 """
 
 from __future__ import annotations

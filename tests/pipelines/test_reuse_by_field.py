@@ -43,7 +43,8 @@ READ_BY: dict[str, frozenset[str]] = {
     # The second round has seeds of its own, whatever it starts from.
     "rounds": PHASES,
     # What matters of problems and base models is their content, of which these say the place.
-    **dict.fromkeys((f"dataset.{name}" for name in ("name", "path", "seed", "sft", "rl", "validation", "test")), NOTHING),
+    **dict.fromkeys((f"dataset.{name}" for name in ("name", "path", "seed")), NOTHING),
+    **dict.fromkeys((f"dataset.{split}" for split in ("sft", "rl", "validation", "test")), NOTHING),
     **dict.fromkeys(("model.path", "model.package"), NOTHING),
     **dict.fromkeys((f"model.scratch.{name}" for name in ("width", "layers", "heads", "vocabulary", "init_std")), ALL),
     **dict.fromkeys(("model.lora.rank", "model.lora.alpha"), TRAINING),
