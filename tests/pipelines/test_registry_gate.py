@@ -11,9 +11,11 @@ from teams import PROBLEMS
 
 from corecode.errors import UserError
 from corecode.evaluation.statistics import Bootstrap, paired_difference
+from corecode.stages import make_problems
+from pipelines.profiles import load_profile
 from pipelines.registry.gate import Criteria, Finding, compare
 from pipelines.registry.history import Entry, Kind, Request, State, decide, read_entry
-from pipelines.registry.team import Scores, read_scores
+from pipelines.registry.team import Scores, evaluation_digest, read_scores
 
 CRITERIA = Criteria(0.0, {"apr": 0.02, "thought_valid": 0.02})
 
@@ -182,3 +184,12 @@ def test_damaged_tags_are_noticed() -> None:
         tags = request.tags() | {f"corecode.{name}": value for name, value in change.items()}
         with pytest.raises(ValueError, match=r"."):
             read_entry(1, "models:/m", None, tags)
+
+
+def test_seeds_of_a_profile_are_measured_on_the_same_problems(tmp_path: Path) -> None:
+    def digest(name: str, seed: int, *overrides: str) -> str:
+        profile = load_profile("smoke", overrides, seed)
+        make_problems(profile, tmp_path / name)
+        return evaluation_digest(profile, tmp_path / name)
+
+    assert digest("a", 0) == digest("b", 1) != digest("c", 1, "dataset.seed=1")
