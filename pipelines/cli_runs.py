@@ -125,7 +125,7 @@ def _show(found: list[Listed]) -> None:
 
     from pipelines.progress import duration
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("run\nid in MLflow", overflow="fold")
     for heading in ("status\ndigest", "started\ntook"):
         table.add_column(heading, no_wrap=True)

@@ -21,6 +21,20 @@ LONGEST = 80
 """Characters of a refused value that are repeated."""
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML takes the last of two fields with one name without a word; here they are a mistake."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen: set[str] = set()
+        for key, _ in node.value:
+            name = str(key.value)
+            if name in seen:
+                raise yaml.MarkedYAMLError(None, None, f"the field {name!r} stands there twice", key.start_mark)
+            seen.add(name)
+        return node
+
+
 def shipped() -> list[str]:
     """Names of the profiles in this folder, sorted."""
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
@@ -39,7 +53,7 @@ def load_profile(name: str, overrides: Sequence[str] = (), seed: int | None = No
     """
     path = _find(name)
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        values = _Loader(path.read_text(encoding="utf-8")).get_single_data()
     except OSError as error:
         raise UserError(f"cannot read the profile {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -111,7 +125,7 @@ def _apply(values: dict[str, Any], override: str) -> None:
     if not equals or not all(field.split(".")):
         raise UserError(f"--set {override}: write field=value, for example planner_grpo.steps=5")
     try:
-        value = yaml.safe_load(text)
+        value = _Loader(text).get_single_data()
     except (yaml.YAMLError, RecursionError) as error:
         raise UserError(f"--set {override}: the value is not valid YAML ({_place(error)})") from error
     *sections, last = field.split(".")

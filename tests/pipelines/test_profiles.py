@@ -140,7 +140,12 @@ def test_a_profile_of_ones_own_is_a_path(tmp_path: Path) -> None:
     own.write_text("name: own\n", encoding="utf-8")
     with pytest.raises(UserError, match="profile own: the field dataset is missing"):
         load_profile(str(own))
-    for broken, sentence in (("- a list", "must hold fields"), ("a: [", "is not valid YAML")):
+    for broken, sentence in (
+        ("- a list", "must hold fields"),
+        ("a: [", "is not valid YAML"),
+        ("a: {x: 1, x: 2}", "line 1, column 11: the field 'x' stands there twice"),
+        ("? [1]\n: 2", "line 1, column 3: found unhashable key"),
+    ):
         own.write_text(broken, encoding="utf-8")
         with pytest.raises(UserError, match=sentence):
             load_profile(str(own))
