@@ -251,7 +251,7 @@ def test_two_partitions_of_smoke_go_through_the_services_of_the_compose_file(usi
         page.terminate(ids[6])
         wait(lambda: page.status(ids[6]) == "CANCELED")
 
-        wait(lambda: list(home.glob("runs/smoke-seed5-*/coder_grpo/checkpoints/step-*/")))
+        wait(lambda: list(home.glob("runs/smoke-seed5-*/coder_grpo/checkpoints/step-*[0-9]/")))
         for pid in job_processes(home, "smoke-seed5-", "/coder_grpo/"):
             os.kill(pid, signal.SIGKILL)
         ids[7] = page.launch("smoke|7", "sft.learning_rate=1e30")
