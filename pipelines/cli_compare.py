@@ -21,7 +21,9 @@ def compare(
         list[Path], typer.Argument(help="Runs, by name or folder: two are compared, with --pool any number.")
     ],
     arm: Annotated[str, typer.Option(help="Arm to compare.")] = "final/team",
-    temperature: Annotated[float, typer.Option(min=0, help="Temperature to compare at.")] = 0.2,
+    temperature: Annotated[
+        float | None, typer.Option(min=0, help="Temperature to compare at; by default the lowest that both have.")
+    ] = None,
     against: Annotated[str | None, typer.Option(help="Arm of the second run; by default the same.")] = None,
     pool: Annotated[bool, typer.Option("--pool", help="Pool the gains of runs with different seeds.")] = False,
 ) -> None:
@@ -43,12 +45,13 @@ def _folder(run: Path) -> Path:
     return named if not run.exists() and named.is_dir() else run
 
 
-def _show_comparison(first: Path, second: Path, arm: str, temperature: float, against: str | None) -> None:
+def _show_comparison(first: Path, second: Path, arm: str, temperature: float | None, against: str | None) -> None:
     from corecode.evaluation.compare import compare as compare_runs
     from corecode.evaluation.statistics import interval_json
 
     found = compare_runs(first, second, arm, temperature, against)
-    print(f"{second.name} {against or arm} − {first.name} {arm}, temperature {temperature}, {found.problems} problems")
+    sides = f"{second.name} {against or arm} − {first.name} {arm}"
+    print(f"{sides}, temperature {found.temperature}, {found.problems} problems")
     if found.not_shared or found.excluded:
         print(f"left out: {found.not_shared} problems not shared, {found.excluded} with a missing result")
     table = _table("measure", "first %", "second %", "points", "95 % interval", "p")

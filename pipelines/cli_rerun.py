@@ -160,7 +160,8 @@ def _packages(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 def _machine(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     return [
-        f"the {shown} was {then.get(name)} and is {now.get(name)} now: last bits of sums may differ"
+        f"the {shown} was {then.get(name)} and is {now.get(name)} now:"
+        " last bits of sums may differ, and so what is sampled"
         for name, shown in (("cpu", "CPU"), ("platform", "platform"))
         if then.get(name) != now.get(name)
     ]

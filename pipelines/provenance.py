@@ -54,14 +54,23 @@ def machine() -> dict[str, str]:
     return {"platform": platform.platform(), "cpu": cpu_model(), "cpus": count, "host": platform.node()}
 
 
-def cpu_model() -> str:
-    """What the CPU calls itself; libraries choose their code by it."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return platform.processor()
-    named = (line.partition(":")[2].strip() for line in text.split("\n") if line.startswith("model name"))
-    return next(named, platform.processor())
+def cpu_model(text: str | None = None) -> str:
+    """What the CPU (of this machine, or of a text of Linux's ``/proc/cpuinfo``) calls itself, with family and model.
+
+    Libraries choose their code by the kind of CPU, and virtual machines often give kinds that differ one name.
+    """
+    if text is None:
+        try:
+            text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return platform.processor()
+    found: dict[str, str] = {}
+    for line in text.split("\n"):
+        name, _, value = line.partition(":")
+        found.setdefault(name.strip(), value.strip())  # of the first core
+    kind = [f"{name.removeprefix('cpu ')} {found[name]}" for name in ("cpu family", "model") if name in found]
+    name = found.get("model name") or platform.processor()
+    return f"{name} ({', '.join(kind)})" if kind else name
 
 
 def environment(model: ModelConfig) -> dict[str, Any]:

@@ -38,6 +38,7 @@ class ChangedProblem:
 class RunComparison:
     """Second run minus first run, over the problems that both evaluated in full."""
 
+    temperature: float
     problems: int
     not_shared: int
     """Problems that only one of the runs has, or that have the same id and another content."""
@@ -67,18 +68,22 @@ def compare(
     run_a: Path,
     run_b: Path,
     arm: str,
-    temperature: float,
+    temperature: float | None = None,
     arm_b: str | None = None,
     resamples: int = 10_000,
     seed: int = 0,
 ) -> RunComparison:
     """Compare an arm of one run with the same arm (or with ``arm_b``) of another.
 
+    Without a temperature: at the lowest that both runs have of it.
+
     Raises:
         UserError: when a run was not evaluated with that arm and temperature, or no problem can be compared.
     """
     first, problems_a = _load(run_a)
     second, problems_b = _load(run_b)
+    if temperature is None:
+        temperature = _lowest_shared(first, second, run_a, run_b, arm, arm_b or arm)
     samples_a = _arm(first, run_a, arm, temperature)
     samples_b = _arm(second, run_b, arm_b or arm, temperature)
     every = set(samples_a.problem_ids) | set(samples_b.problem_ids)
@@ -99,6 +104,7 @@ def compare(
     bootstrap = Bootstrap(resamples, seed)
     values = paired.measures()
     return RunComparison(
+        temperature=temperature,
         problems=paired.problems,
         not_shared=len(every) - len(shared),
         excluded=paired.excluded,
@@ -185,9 +191,23 @@ def _load(run: Path) -> tuple[Samples, dict[str, Problem]]:
     return load_samples(run, profile.evaluation.samples), problems
 
 
+def _lowest_shared(first: Samples, second: Samples, run_a: Path, run_b: Path, arm_a: str, arm_b: str) -> float:
+    of_a, of_b = ({one for name, one in side.by_arm if name == arm} for side, arm in ((first, arm_a), (second, arm_b)))
+    shared = of_a & of_b
+    if not shared:
+        raise UserError(
+            f"no temperature has both arm {arm_a!r} of {run_a} and arm {arm_b!r} of {run_b}; the first has"
+            f" {_known(first)}; the second has {_known(second)}"
+        )
+    return min(shared)
+
+
 def _arm(samples: Samples, run: Path, arm: str, temperature: float) -> ArmSamples:
     found = samples.get(arm, temperature)
     if found is None:
-        known = ", ".join(f"{name} at {one}" for name, one in samples.by_arm)
-        raise UserError(f"{run} has no results of arm {arm!r} at temperature {temperature}; it has {known}")
+        raise UserError(f"{run} has no results of arm {arm!r} at temperature {temperature}; it has {_known(samples)}")
     return found
+
+
+def _known(samples: Samples) -> str:
+    return ", ".join(f"{name} at {one}" for name, one in samples.by_arm) or "no results"

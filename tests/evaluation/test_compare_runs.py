@@ -65,6 +65,20 @@ def test_equal_ids_with_other_content_are_not_the_same_problem(tmp_path: Path) -
         compare(first, second, ARM, 0.2)
 
 
+def test_the_temperature_is_the_lowest_that_both_have(tmp_path: Path) -> None:
+    both, warm = tmp_path / "both", tmp_path / "warm"
+    make_run(both, problems=5, temperatures=(0.2, 1.0))
+    (both / "profile.json").write_text(make_profile(temperatures=[0.2, 1.0]).model_dump_json())
+    make_run(warm, problems=5, temperatures=(1.0,))
+    (warm / "profile.json").write_text(make_profile(temperatures=[1.0]).model_dump_json())
+    assert compare(both, both, ARM).temperature == 0.2
+    assert compare(both, warm, ARM).temperature == 1.0
+    assert compare(warm, both, ARM).measures == compare(warm, both, ARM, 1.0).measures
+    cold = small_run(tmp_path / "cold", [0, 1])
+    with pytest.raises(UserError, match=r"no temperature has both arm 'final/team' of .*warm and arm 'final/team' of"):
+        compare(warm, cold, ARM)
+
+
 def test_clear_errors(tmp_path: Path) -> None:
     first = small_run(tmp_path / "a", [0, 1])
     with pytest.raises(UserError, match=r"has no results of arm 'sft/team' at temperature .*; it has final/team at"):

@@ -122,10 +122,17 @@ def test_every_difference_of_the_environment_is_said(tmp_path: Path) -> None:
     assert f"python was 3.9.1 and is {now['versions']['python']} now" in found
     assert f"trl was not installed and is {now['versions']['trl']} now" in found
     assert "1 other packages differ: rich" in found
-    assert f"the CPU was Abacus 2 and is {now['machine']['cpu']} now: last bits of sums may differ" in found
+    cpu = f"the CPU was Abacus 2 and is {now['machine']['cpu']} now"
+    assert f"{cpu}: last bits of sums may differ, and so what is sampled" in found
     then["code"] = "other"
     assert "the code that jobs run is not the same" in differences(then, now)
     assert differences({}, now) == [
         "MLflow holds no whole environment.json of it: nothing is known of its code, packages and machine"
     ]
     assert differences({"git": {}}, now) == differences({}, now)
+
+
+def test_a_cpu_is_named_with_its_kind() -> None:
+    cores = "processor\t: {}\nvendor_id\t: A\ncpu family\t: 25\nmodel\t\t: {}\nmodel name\t: AMD EPYC\n\n"
+    assert provenance.cpu_model(cores.format(0, 17) + cores.format(1, 18)) == "AMD EPYC (family 25, model 17)"
+    assert provenance.cpu_model("model name\t: Abacus: the second\n") == "Abacus: the second"
