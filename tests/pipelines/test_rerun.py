@@ -136,3 +136,7 @@ def test_a_cpu_is_named_with_its_kind() -> None:
     cores = "processor\t: {}\nvendor_id\t: A\ncpu family\t: 25\nmodel\t\t: {}\nmodel name\t: AMD EPYC\n\n"
     assert provenance.cpu_model(cores.format(0, 17) + cores.format(1, 18)) == "AMD EPYC (family 25, model 17)"
     assert provenance.cpu_model("model name\t: Abacus: the second\n") == "Abacus: the second"
+    wide = cores.format(0, 17).replace("EPYC\n", "EPYC\nflags\t\t: fpu avx avx2 avx512f\n")
+    assert provenance.cpu_model(wide) == "AMD EPYC (family 25, model 17, avx512f)"
+    assert provenance.cpu_model(wide.replace(" avx512f", "")) == "AMD EPYC (family 25, model 17, avx2)"
+    assert provenance.cpu_model("model name\t: B\nFeatures\t: fp asimd\n") == "B (asimd)"
