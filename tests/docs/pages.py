@@ -75,3 +75,10 @@ def _split(block: Block, line: str) -> Iterator[Command]:
         if part:
             yield Command(block.page, block.marker, tuple(part))
         part = []
+
+
+def named() -> Iterator[tuple[str, str]]:
+    """All names in backquotes within a page's text, each with its page: commands, files, fields."""
+    for page in PAGES:
+        prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+        yield from ((page.name, name) for name in dict.fromkeys(re.findall(r"(?<!`)`([^`\n]+)`(?!`)", prose)))
