@@ -155,6 +155,7 @@ def test_every_page_with_commands_is_walked() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1500)  # the first one makes two runs
 @pytest.mark.parametrize("page", sorted(SAYS))
 def test_the_commands_of_a_page_work_as_they_stand(page: str, reader: Reader) -> None:
     said = reader.type(script(page, reader))
