@@ -70,9 +70,12 @@ def test_pages_answer_and_end_together(new_home: Callable[[str], Path]) -> None:
 
 
 # Pages as small as can be: a server with a helper in a session of its own, which it ends with SIGINT, as Dagster does.
+# The helper says when it is up: an interpreter that is still starting answers SIGINT with an error.
 PAGE = """
 import http.server, signal, subprocess, sys
-helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+sleep = "import time; print(flush=True); time.sleep(600)"
+helper = subprocess.Popen([sys.executable, "-c", sleep], start_new_session=True, stdout=subprocess.PIPE)
+helper.stdout.readline()
 def end(*_):
     helper.send_signal(signal.SIGINT)
     print("helper ended with", helper.wait(), flush=True)
