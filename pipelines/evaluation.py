@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from corecode.config import Profile, stored_profile
 from corecode.errors import InfrastructureError, UserError
+from corecode.evaluation.report.words import count
 from corecode.problems import Problem, read_split, write_problems
 from corecode.stored import read_team
 from pipelines.home import home_folder, one_at_a_time, prepare_home, write_text
@@ -99,9 +100,9 @@ def run_evaluation(request: Request) -> Path:
     problems, left_out = _problems(request, source, trained)
     digest = _digest(jobs, source, problems)
     folder = prepare_home(needed_bytes(profile)) / "runs" / f"{profile.name}-eval-{digest[:8]}"
-    _say(f"{len(profile.evaluation.arms)} arms on {len(problems)} problems in {folder}")
+    _say(f"{count(len(profile.evaluation.arms), 'arm')} on {count(len(problems), 'problem')} in {folder}")
     if left_out:
-        _say(f"{left_out} problems of the benchmark are left out: {source.name} was trained on them")
+        _say(f"left out of the benchmark: {count(left_out, 'problem')} that {source.name} was trained on")
     started = time.monotonic()
     with one_at_a_time(folder):
         write_text(folder / "profile.json", profile.model_dump_json(indent=2) + "\n")

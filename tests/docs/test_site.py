@@ -8,12 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
+from corecode.config import Profile
 from pipelines.profiles import field_names, reference
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+_YAML = re.compile(r"^```yaml\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
@@ -34,6 +37,15 @@ def test_links_lead_somewhere(page: Path) -> None:
         target = (page.parent / path).resolve() if path else page
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_fields_of_a_profile_are_read(page: Path) -> None:
+    """Those that a page shows by themselves are laid over a shipped profile."""
+    shipped = yaml.safe_load((ROOT / "pipelines/profiles/smollm2.yaml").read_text(encoding="utf-8"))
+    for block in _YAML.findall(page.read_text(encoding="utf-8")):
+        shown = yaml.safe_load(block)
+        Profile.model_validate({"name": "shown"} | (shown if "model" in shown else shipped | shown))
 
 
 def test_the_reference_of_profiles_is_up_to_date() -> None:

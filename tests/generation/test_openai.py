@@ -208,7 +208,7 @@ def test_an_outage_is_an_error_and_never_text(failure: Answer) -> None:
         started = time.monotonic()
         with pytest.raises(InfrastructureError, match=r"gave no good answer for 0\.3 s \(.+\); check that it runs"):
             generator.generate([chat("x"), chat("y")], 2, SAMPLING, seed=0)
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 20
     assert len(server.requests) >= 2
 
 

@@ -263,7 +263,7 @@ def test_the_end_of_a_run_ends_what_it_left_open(
         ended = instance.get_run_by_id(run.run_id)
         context = dg.build_run_status_sensor_context(sensor.name, event, instance, ended, repository_def=REPOSITORY)
         sensor(context)
-        assert left.wait(timeout=30) == -9
+        assert left.wait(timeout=90) == -9
         assert mine.poll() is None
     finally:
         for process in (left, mine):
@@ -299,7 +299,7 @@ def test_an_outage_of_mlflow_leaves_nothing_running(
             outage.setattr(Tracking, "_find_experiment", away)
             with pytest.raises(InfrastructureError, match="does not answer"):
                 sensors.after_failure(context)
-            assert orphan.wait(timeout=30) == -9, "what is on this machine does not wait for MLflow"
+            assert orphan.wait(timeout=90) == -9, "what is on this machine does not wait for MLflow"
             for sensor in (sensors.lost_runs, sensors.new_challenger):
                 with pytest.raises(InfrastructureError, match="does not answer"):
                     sensor_tick(sensor, instance, "1")

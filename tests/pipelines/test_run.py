@@ -353,7 +353,7 @@ def test_interrupt_ends_everything(new_home: Callable[[str], Path], end: signal.
     begin = time.monotonic()
     process.send_signal(end)
     ended = finish(process, home)
-    assert time.monotonic() - begin < 15
+    assert time.monotonic() - begin < 60
     assert marked(f"CORECODE_HOME={home}") == {}
     assert ended.code == 130
     assert "interrupted: every process of the run has ended" in ended.err
@@ -369,7 +369,7 @@ def test_after_a_hard_kill_the_next_run_says_so(new_home: Callable[[str], Path])
     process.kill()
     process.wait()
     killed = next((home / "runs").iterdir())
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while left := marked(f"CORECODE_HOME={home}"):
         assert time.monotonic() < deadline, left
         time.sleep(0.1)

